@@ -1,0 +1,1 @@
+"""Characters and motion without physics: models, clips, libraries of clips, importers."""

@@ -1,0 +1,1 @@
+"""Foreign motion formats, one file each: python -m mimickit.anim.importers converts."""

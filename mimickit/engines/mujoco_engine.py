@@ -1,0 +1,472 @@
+"""MuJoCo on the CPU: every environment is one simulation of a mujoco.batch.Batch, stepped on its thread pool."""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import mujoco
+import numpy as np
+import torch
+from mujoco.batch import Batch, SimulationError
+from torch import Tensor
+
+from mimickit.engines.engine import ControlMode, Engine, ObjType
+from mimickit.engines.mujoco_scene import ObjectLayout, ObjectSpec, Scene, build_scene
+from mimickit.engines.video_recorder import VideoRecorder
+from mimickit.util.keys import ConfigError, as_int, nearest
+from mimickit.util.rotations import exp_map_to_quat, quat_conjugate, quat_mul, quat_rotate, quat_to_exp_map
+from mimickit.video.config import VideoConfig
+from mimickit.video.snapshot import ActorSpec
+
+_log = logging.getLogger("mimickit.engines")
+_XYZW = np.array([1, 2, 3, 0])  # takes MuJoCo's w x y z to x y z w
+_WXYZ = np.array([3, 0, 1, 2])  # and back
+_BAD = [int(w) for w in (mujoco.mjtWarning.mjWARN_BADQPOS, mujoco.mjtWarning.mjWARN_BADQVEL,
+                         mujoco.mjtWarning.mjWARN_BADQACC, mujoco.mjtWarning.mjWARN_BADCTRL)]  # fmt: skip
+_STAGE_VEL = mujoco.mjtStage.mjSTAGE_VEL.value
+_STAGE_ACC = mujoco.mjtStage.mjSTAGE_ACC.value
+
+
+class MujocoEngine(Engine):
+    """The Engine contract on mujoco.batch.
+
+    What a user sets is written into the simulations' state rows and marks them as dirty; the first getter that needs a
+    derived quantity (or the next step) runs MuJoCo's forward pass for the dirty simulations alone.
+    """
+
+    EXTRA_KEYS = ("num_threads",)
+
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        *,
+        num_envs: int,
+        device: str = "cpu",
+        video: VideoConfig | None = None,
+        seed: int = 0,
+        config_source: str = "engine config",
+    ) -> None:
+        super().__init__(
+            config, num_envs=num_envs, device=device, video=video, seed=seed, config_source=config_source
+        )
+        self._num_threads = as_int(config.get("num_threads", 0), "num_threads", config_source)
+        self._envs_created = 0
+        self._objects: list[ObjectSpec] = []
+        self._placed: list[int] = []  # number of objects created in each environment
+        self._start: list[list[tuple[np.ndarray, np.ndarray]]] = []  # [obj][env] position, rotation
+        self._colors: list[list[np.ndarray | None]] = []  # [obj][env]
+        self._scene: Scene | None = None
+
+    # ------------------------------------------------------------------ building
+
+    def get_name(self) -> str:
+        return "mujoco"
+
+    def create_env(self) -> int:
+        if self._envs_created == self._num_envs:
+            raise ConfigError(f"create_env: all {self._num_envs} environments exist already")
+        self._envs_created += 1
+        self._placed.append(0)
+        return self._envs_created - 1
+
+    def create_obj(
+        self,
+        env_id: int,
+        obj_type: ObjType,
+        asset_file: str | Path,
+        name: str,
+        *,
+        is_visual: bool = False,
+        enable_self_collisions: bool = True,
+        fix_root: bool = False,
+        start_pos: Sequence[float] | np.ndarray | None = None,
+        start_rot: Sequence[float] | np.ndarray | None = None,
+        color: Sequence[float] | np.ndarray | None = None,
+        disable_motors: bool = False,
+    ) -> int:
+        if self._scene is not None:
+            raise RuntimeError("create_obj: the simulation is initialized; create all objects before initialize_sim()")
+        if not 0 <= env_id < self._envs_created:
+            raise ConfigError(f"create_obj: env_id {env_id}: {self._envs_created} environments exist")
+        spec = ObjectSpec(
+            obj_type, Path(asset_file), name, is_visual, enable_self_collisions, fix_root, disable_motors
+        )
+        obj_id = self._register(env_id, spec)
+        pos = np.zeros(3) if start_pos is None else np.asarray(start_pos, dtype=np.float64).reshape(3)
+        rot = np.array([0.0, 0.0, 0.0, 1.0]) if start_rot is None else np.asarray(start_rot, np.float64).reshape(4)
+        self._start[obj_id].append((pos, rot / np.linalg.norm(rot)))
+        self._colors[obj_id].append(None if color is None else np.asarray(color, dtype=np.float64))
+        return obj_id
+
+    def _register(self, env_id: int, spec: ObjectSpec) -> int:
+        obj_id = self._placed[env_id]
+        self._placed[env_id] += 1
+        if env_id == 0:
+            if spec.name in (other.name for other in self._objects):
+                raise ConfigError(f"create_obj: an object named {spec.name!r} exists already")
+            self._objects.append(spec)
+            self._start.append([])
+            self._colors.append([])
+        elif obj_id >= len(self._objects) or self._objects[obj_id] != spec:
+            expected = self._objects[obj_id] if obj_id < len(self._objects) else "no further object"
+            raise ConfigError(f"create_obj: environment {env_id}, object {obj_id}: expected what environment 0 has "
+                              f"({expected}), found {spec}")  # fmt: skip
+        return obj_id
+
+    def initialize_sim(self) -> None:
+        if self._scene is not None:
+            raise RuntimeError("initialize_sim: called twice")
+        if self._envs_created != self._num_envs or len(set(self._placed)) != 1 or not self._objects:
+            raise ConfigError(f"initialize_sim: expected {self._num_envs} environments with the same objects, found "
+                              f"{self._envs_created} with {sorted(set(self._placed))} objects")  # fmt: skip
+        _quiet_warnings()
+        self._scene = build_scene(self._objects, self._control_mode, self.get_sim_timestep())
+        self._objs = self._scene.objects
+        self._batch = Batch(self._scene.model, self._num_envs, self._num_threads, persistent=True)
+        self._bind_state()
+        self._dirty = np.zeros(self._num_envs, dtype=bool)
+        self._failed = np.zeros(self._num_envs, dtype=bool)
+        self._warnings_seen = self._batch.warning[:, _BAD, 1].copy()
+        self._pushed = False
+        self._cache: dict[tuple[str, int], Tensor] = {}
+        self._pd_targets: dict[int, Tensor] = {}
+        self.reset_envs(None)
+
+    def _bind_state(self) -> None:
+        b = self._batch
+        self._qpos, self._qvel, self._ctrl, self._time = b.bind("qpos"), b.bind("qvel"), b.bind("ctrl"), b.bind("time")
+        self._xfrc = b.bind("xfrc_applied")
+        self._mocap_pos, self._mocap_quat = b.bind("mocap_pos"), b.bind("mocap_quat")
+        self._xpos, self._xquat, self._cvel = b.bind("xpos"), b.bind("xquat"), b.bind("cvel")
+        self._subtree_com, self._sensors = b.bind("subtree_com"), b.bind("sensordata")
+        self._actuator_force = b.bind("actuator_force")
+
+    def reset_envs(self, env_ids: Tensor | None) -> None:
+        ids = self._ids(env_ids)
+        if ids.size == 0:
+            return
+        self._batch.reset(ids, stage=mujoco.mjtStage.mjSTAGE_NONE.value)
+        for obj, starts in zip(self._objs, self._start, strict=True):
+            pos = np.stack([starts[i][0] for i in ids])
+            rot = np.stack([starts[i][1] for i in ids])[:, _WXYZ]
+            if obj.is_free:
+                self._qpos[ids, obj.root_qpos : obj.root_qpos + 3] = pos
+                self._qpos[ids, obj.root_qpos + 3 : obj.root_qpos + 7] = rot
+            else:
+                self._mocap_pos[ids, obj.mocap_id] = pos
+                self._mocap_quat[ids, obj.mocap_id] = rot
+        self._touch(ids)
+
+    # ------------------------------------------------------------------ stepping
+
+    def set_cmd(self, obj_id: int, cmd: Tensor) -> None:
+        obj = self._objs[obj_id]
+        expected = (self._num_envs, obj.info.num_dofs)
+        if tuple(cmd.shape) != expected:
+            raise ValueError(f"set_cmd: object {obj.spec.name!r}: expected shape {expected}, found {tuple(cmd.shape)}")
+        if obj.actuators.stop == obj.actuators.start:
+            raise ValueError(f"set_cmd: object {obj.spec.name!r} has no drives (control mode "
+                             f"{self._control_mode.value}, disable_motors or is_visual)")  # fmt: skip
+        if self._control_mode is ControlMode.PD_EXPLICIT:
+            self._pd_targets[obj_id] = cmd.detach().to("cpu", torch.float32)
+        else:
+            self._ctrl[:, obj.actuators] = cmd.detach().cpu().numpy()
+
+    def _simulate(self) -> None:
+        self._flush()
+        self._failed[:] = False
+        if self._control_mode is ControlMode.PD_EXPLICIT:
+            for _ in range(self._sim_steps):
+                self._apply_explicit_pd()
+                self._advance(1)
+        else:
+            self._advance(self._sim_steps)
+        if self._pushed:
+            self._xfrc[:] = 0.0
+            self._pushed = False
+        self._restart_failed()
+
+    def _advance(self, steps: int) -> None:
+        try:
+            self._batch.step(nstep=steps, stage=_STAGE_VEL)
+        except SimulationError as error:
+            self._failed[error.ids] = True
+        self._cache.clear()
+
+    def _restart_failed(self) -> None:
+        """Find the simulations that diverged and put them back; the others have gone on undisturbed."""
+        self._failed |= (self._batch.warning[:, _BAD, 1] > self._warnings_seen).any(axis=1)
+        self._failed |= ~(np.isfinite(self._qpos).all(axis=1) & np.isfinite(self._qvel).all(axis=1))
+        if self._failed.any():
+            self.reset_envs(torch.from_numpy(np.flatnonzero(self._failed)))
+        self._warnings_seen[:] = self._batch.warning[:, _BAD, 1]
+
+    def _apply_explicit_pd(self) -> None:
+        for obj_id, target in self._pd_targets.items():
+            obj = self._objs[obj_id]
+            kp = torch.tensor(np.concatenate([j.stiffness for j in obj.info.joints]), dtype=torch.float32)
+            kd = torch.tensor(np.concatenate([j.damping for j in obj.info.joints]), dtype=torch.float32)
+            error = target - self._dof_pos(obj)
+            if len(obj.ball_dofs):
+                now = exp_map_to_quat(self._dof_pos(obj)[:, obj.ball_dofs])
+                goal = exp_map_to_quat(target[:, obj.ball_dofs])
+                error[:, obj.ball_dofs] = quat_to_exp_map(quat_mul(quat_conjugate(now), goal))
+            vel = torch.from_numpy(self._qvel[:, obj.dof_qvel].astype(np.float32))
+            self._ctrl[:, obj.actuators] = (kp * error - kd * vel).numpy()
+
+    def get_sim_failed(self) -> Tensor:
+        return torch.from_numpy(self._failed.copy()).to(self._device)
+
+    # ------------------------------------------------------------------ facts
+
+    def get_sim_time(self, env_id: int) -> float:
+        return float(self._time[env_id])
+
+    def get_objs_per_env(self) -> int:
+        return len(self._objects)
+
+    def get_obj_type(self, obj_id: int) -> ObjType:
+        return self._objects[obj_id].obj_type
+
+    def get_obj_num_bodies(self, obj_id: int) -> int:
+        return len(self._objs[obj_id].info.bodies)
+
+    def get_obj_num_dofs(self, obj_id: int) -> int:
+        return self._objs[obj_id].info.num_dofs
+
+    def get_obj_body_names(self, obj_id: int) -> list[str]:
+        return [body.name for body in self._objs[obj_id].info.bodies]
+
+    def find_obj_body_id(self, obj_id: int, body_name: str) -> int:
+        names = self.get_obj_body_names(obj_id)
+        if body_name not in names:
+            raise ConfigError(f"{self._objects[obj_id].asset_file}: no body {body_name!r}{nearest(body_name, names)}")
+        return names.index(body_name)
+
+    def get_obj_mass(self, obj_id: int) -> float:
+        assert self._scene is not None
+        return float(self._scene.model.body_mass[self._objs[obj_id].bodies].sum())
+
+    def get_obj_dof_limits(self, obj_id: int) -> tuple[Tensor, Tensor]:
+        limits = self._per_dof(obj_id, "limits").reshape(-1, 2)
+        return self._to_tensor(limits[:, 0]), self._to_tensor(limits[:, 1])
+
+    def get_obj_torque_limits(self, obj_id: int) -> Tensor:
+        return self._to_tensor(self._per_dof(obj_id, "torque_limit"))
+
+    def _per_dof(self, obj_id: int, name: str) -> np.ndarray:
+        joints = self._objs[obj_id].info.joints
+        return np.concatenate([np.zeros(0), *(np.ravel(getattr(joint, name)) for joint in joints if joint.dof_dim)])
+
+    # ------------------------------------------------------------------ reading
+
+    def get_root_pos(self, obj_id: int) -> Tensor:
+        obj = self._objs[obj_id]
+        if obj.is_free:
+            return self._to_tensor(self._qpos[:, obj.root_qpos : obj.root_qpos + 3])
+        return self._to_tensor(self._mocap_pos[:, obj.mocap_id])
+
+    def get_root_rot(self, obj_id: int) -> Tensor:
+        obj = self._objs[obj_id]
+        if obj.is_free:
+            return self._to_tensor(self._qpos[:, obj.root_qpos + 3 + _XYZW])
+        return self._to_tensor(self._mocap_quat[:, obj.mocap_id][:, _XYZW])
+
+    def get_root_vel(self, obj_id: int) -> Tensor:
+        obj = self._objs[obj_id]
+        if not obj.is_free:
+            return torch.zeros(self._num_envs, 3, device=self._device)
+        return self._to_tensor(self._qvel[:, obj.root_qvel : obj.root_qvel + 3])
+
+    def get_root_ang_vel(self, obj_id: int) -> Tensor:
+        obj = self._objs[obj_id]
+        if not obj.is_free:
+            return torch.zeros(self._num_envs, 3, device=self._device)
+        local = self._to_tensor(self._qvel[:, obj.root_qvel + 3 : obj.root_qvel + 6])
+        return quat_rotate(self.get_root_rot(obj_id), local)
+
+    def get_dof_pos(self, obj_id: int) -> Tensor:
+        return self._cached("dof_pos", obj_id, self._dof_pos).to(self._device)
+
+    def _dof_pos(self, obj: ObjectLayout) -> Tensor:
+        dof = torch.empty(self._num_envs, obj.info.num_dofs)
+        if len(obj.hinge_dofs):
+            dof[:, obj.hinge_dofs] = torch.from_numpy(self._qpos[:, obj.hinge_qpos].astype(np.float32))
+        if len(obj.ball_dofs):
+            quat = torch.from_numpy(self._qpos[:, obj.ball_qpos].astype(np.float32))
+            dof[:, obj.ball_dofs] = quat_to_exp_map(quat)
+        return dof
+
+    def get_dof_vel(self, obj_id: int) -> Tensor:
+        return self._to_tensor(self._qvel[:, self._objs[obj_id].dof_qvel])
+
+    def get_dof_forces(self, obj_id: int) -> Tensor:
+        obj = self._objs[obj_id]
+        self._flush()
+        if obj.actuators.stop == obj.actuators.start:
+            return torch.zeros(self._num_envs, obj.info.num_dofs, device=self._device)
+        return self._to_tensor(self._actuator_force[:, obj.actuators])
+
+    def get_body_pos(self, obj_id: int) -> Tensor:
+        return self._derived("body_pos", obj_id, lambda obj: self._to_tensor(self._xpos[:, obj.bodies]))
+
+    def get_body_rot(self, obj_id: int) -> Tensor:
+        return self._derived("body_rot", obj_id, lambda obj: self._to_tensor(self._xquat[:, obj.bodies][..., _XYZW]))
+
+    def get_body_vel(self, obj_id: int) -> Tensor:
+        return self._derived("body_vel", obj_id, self._body_vel)
+
+    def _body_vel(self, obj: ObjectLayout) -> Tensor:
+        """MuJoCo's cvel is taken about the object's centre of mass; move it to each body's origin."""
+        arm = self._xpos[:, obj.bodies] - self._subtree_com[:, obj.bodies.start, None]
+        ang, lin = self._cvel[:, obj.bodies, :3], self._cvel[:, obj.bodies, 3:]
+        return self._to_tensor(lin + np.cross(ang, arm))
+
+    def get_body_ang_vel(self, obj_id: int) -> Tensor:
+        return self._derived("body_ang_vel", obj_id, lambda obj: self._to_tensor(self._cvel[:, obj.bodies, :3]))
+
+    def get_contact_forces(self, obj_id: int) -> Tensor:
+        return self._derived("contact", obj_id, lambda obj: self._forces(obj, obj.total_force))
+
+    def get_ground_contact_forces(self, obj_id: int) -> Tensor:
+        return self._derived("ground_contact", obj_id, lambda obj: self._forces(obj, obj.ground_force))
+
+    def _forces(self, obj: ObjectLayout, where: slice) -> Tensor:
+        if where.stop == where.start:
+            return torch.zeros(self._num_envs, len(obj.info.bodies), 3, device=self._device)
+        # the sensor gives the force that the body exerts; asked for is the one it feels
+        return self._to_tensor(-self._sensors[:, where].reshape(self._num_envs, -1, 3))
+
+    def _derived(self, name: str, obj_id: int, read: Callable[[ObjectLayout], Tensor]) -> Tensor:
+        self._flush()
+        return self._cached(name, obj_id, read)
+
+    def _cached(self, name: str, obj_id: int, read: Callable[[ObjectLayout], Tensor]) -> Tensor:
+        """A copy that is the caller's own, so that no write to it reaches the simulation or another reader."""
+        key = (name, obj_id)
+        if key not in self._cache:
+            self._cache[key] = read(self._objs[obj_id])
+        return self._cache[key].clone()
+
+    # ------------------------------------------------------------------ writing
+
+    def set_root_pos(self, env_ids: Tensor | None, obj_id: int, root_pos: Tensor) -> None:
+        obj, ids = self._objs[obj_id], self._ids(env_ids)
+        if obj.is_free:
+            self._qpos[ids, obj.root_qpos : obj.root_qpos + 3] = _numpy(root_pos)
+        else:
+            self._mocap_pos[ids, obj.mocap_id] = _numpy(root_pos)
+        self._touch(ids)
+
+    def set_root_rot(self, env_ids: Tensor | None, obj_id: int, root_rot: Tensor) -> None:
+        obj, ids = self._objs[obj_id], self._ids(env_ids)
+        spin = self.get_root_ang_vel(obj_id)  # the world's, which a turn of the root leaves as it is
+        if obj.is_free:
+            self._qpos[ids, obj.root_qpos + 3 : obj.root_qpos + 7] = _numpy(root_rot)[..., _WXYZ]
+            self.set_root_ang_vel(env_ids, obj_id, spin if env_ids is None else spin[env_ids])
+        else:
+            self._mocap_quat[ids, obj.mocap_id] = _numpy(root_rot)[..., _WXYZ]
+        self._touch(ids)
+
+    def set_root_vel(self, env_ids: Tensor | None, obj_id: int, root_vel: Tensor) -> None:
+        obj, ids = self._free(obj_id, "set_root_vel"), self._ids(env_ids)
+        self._qvel[ids, obj.root_qvel : obj.root_qvel + 3] = _numpy(root_vel)
+        self._touch(ids)
+
+    def set_root_ang_vel(self, env_ids: Tensor | None, obj_id: int, root_ang_vel: Tensor) -> None:
+        obj, ids = self._free(obj_id, "set_root_ang_vel"), self._ids(env_ids)
+        rot = torch.from_numpy(self._qpos[ids][:, obj.root_qpos + 3 + _XYZW])
+        local = quat_rotate(quat_conjugate(rot), root_ang_vel.detach().cpu().double())
+        self._qvel[ids, obj.root_qvel + 3 : obj.root_qvel + 6] = local.numpy()
+        self._touch(ids)
+
+    def set_dof_pos(self, env_ids: Tensor | None, obj_id: int, dof_pos: Tensor) -> None:
+        obj, ids = self._objs[obj_id], self._ids(env_ids)
+        dof = dof_pos.detach().cpu().double()
+        if len(obj.hinge_dofs):
+            self._qpos[ids[:, None], obj.hinge_qpos] = dof[..., obj.hinge_dofs].numpy()
+        if len(obj.ball_dofs):
+            self._qpos[ids[:, None, None], obj.ball_qpos] = exp_map_to_quat(dof[..., obj.ball_dofs]).numpy()
+        self._touch(ids)
+
+    def set_dof_vel(self, env_ids: Tensor | None, obj_id: int, dof_vel: Tensor) -> None:
+        obj, ids = self._objs[obj_id], self._ids(env_ids)
+        self._qvel[ids, obj.dof_qvel] = _numpy(dof_vel)
+        self._touch(ids)
+
+    def set_body_forces(self, env_ids: Tensor | None, obj_id: int, body_id: int, forces: Tensor) -> None:
+        obj, ids = self._objs[obj_id], self._ids(env_ids)
+        if not 0 <= body_id < len(obj.info.bodies):
+            raise ValueError(f"set_body_forces: body_id {body_id}: {obj.spec.name!r} has {len(obj.info.bodies)} bodies")
+        self._xfrc[ids, obj.bodies.start + body_id, :3] = _numpy(forces)
+        self._pushed = True
+
+    def set_gravity(self, gravity: Sequence[float]) -> None:
+        self._batch.expand("opt.gravity")[:] = np.asarray(gravity, dtype=np.float64).reshape(3)
+        self._touch(np.arange(self._num_envs))
+
+    def _free(self, obj_id: int, what: str) -> ObjectLayout:
+        obj = self._objs[obj_id]
+        if not obj.is_free:
+            raise ValueError(f"{what}: the root of {obj.spec.name!r} is fixed and has no velocity")
+        return obj
+
+    def _ids(self, env_ids: Tensor | None) -> np.ndarray:
+        if env_ids is None:
+            return np.arange(self._num_envs)
+        return np.asarray(env_ids.detach().cpu().numpy() if isinstance(env_ids, Tensor) else env_ids, dtype=np.int64)
+
+    def _touch(self, ids: np.ndarray) -> None:
+        self._dirty[ids] = True
+        self._cache.clear()
+
+    def _flush(self) -> None:
+        """Bring derived quantities up to date with what was set."""
+        if self._dirty.any():
+            ids = np.flatnonzero(self._dirty)
+            self._dirty[:] = False
+            self._cache.clear()
+            self._batch.forward(ids.astype(np.int32), stage=_STAGE_ACC)
+
+    def get_state(self) -> Tensor:
+        return torch.from_numpy(self._batch.state.copy())
+
+    def set_state(self, state: Tensor) -> None:
+        if tuple(state.shape) != self._batch.state.shape:
+            raise ConfigError(f"set_state: expected {self._batch.state.shape}, found {tuple(state.shape)}: "
+                              "a state of another scene or number of environments")  # fmt: skip
+        self._batch.state[:] = state.numpy()
+        self._dirty[:] = False
+        self._cache.clear()
+        # up to velocities only: accelerations would overwrite the solver's warm start
+        self._batch.forward(stage=_STAGE_VEL)
+
+    # ------------------------------------------------------------------ filming
+
+    def stage_actors(self, env_id: int) -> list[ActorSpec]:
+        return [
+            ActorSpec(name=obj.name, asset_file=obj.asset_file, color=self._colors[obj_id][env_id])
+            for obj_id, obj in enumerate(self._objects)
+        ]
+
+    def body_poses(self, env_id: int) -> list[tuple[np.ndarray, np.ndarray]]:
+        self._flush()
+        return [
+            (self._xpos[env_id, obj.bodies].copy(), self._xquat[env_id, obj.bodies][:, _XYZW]) for obj in self._objs
+        ]
+
+    def _make_recorder(self, config: VideoConfig) -> VideoRecorder:
+        from mimickit.engines.mujoco_recorder import MujocoRecorder
+
+        return MujocoRecorder(self, config)
+
+
+def _quiet_warnings() -> None:
+    """MuJoCo writes its warnings to stderr and to a file in the working folder; here they are counted, and debug lines."""
+    if mujoco.get_mju_user_warning() is None:
+        mujoco.set_mju_user_warning(lambda text: _log.debug("%s", text))
+
+
+def _numpy(values: Tensor) -> np.ndarray:
+    return values.detach().cpu().numpy().astype(np.float64)

@@ -1,0 +1,227 @@
+"""An environment on a physics engine. Entering TEST mode switches the engine's recorder on, leaving it switches it off."""
+
+import abc
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import gymnasium
+import numpy as np
+import torch
+from torch import Tensor
+
+from mimickit.engines.engine import Engine
+from mimickit.envs.base_env import BaseEnv, DoneFlags, EnvMode
+from mimickit.media.types import Media
+from mimickit.util.keys import ConfigError, as_float, reject_unknown
+
+# outcomes as a clip's side file words them
+OUTCOMES = {DoneFlags.FAIL: "fail", DoneFlags.SUCC: "success", DoneFlags.TIME: "time"}
+
+
+class SimEnv(BaseEnv):
+    """Builds its scene in an engine, steps it, and keeps the account of episodes.
+
+    A subclass says what stands in an environment (_build_env), what an action does (_apply_action), how an episode
+    begins (_reset_envs), what is observed, rewarded and how it ends.
+    """
+
+    KEYS: ClassVar[tuple[str, ...]] = ("env_name", "episode_length", "camera_mode")
+
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        engine: Engine,
+        *,
+        num_envs: int,
+        device: str = "cpu",
+        seed: int = 0,
+        config_source: str = "env config",
+    ) -> None:
+        super().__init__(num_envs=num_envs, device=device, seed=seed)
+        reject_unknown(config, self.KEYS, config_source)
+        self._config = dict(config)
+        self._source = config_source
+        self._engine = engine
+        self._seed = seed
+        self._dt = engine.get_timestep()
+        episode_length = as_float(config.get("episode_length", 10.0), "episode_length", config_source)
+        self.max_episode_steps = round(episode_length / self._dt)
+        if self.max_episode_steps < 1:
+            raise ConfigError(f"{config_source}: episode_length: expected at least {self._dt:g} s (one control step)")
+        self._steps = torch.zeros(num_envs, dtype=torch.int64, device=device)
+        self._returns = torch.zeros(num_envs, device=device)
+        self._episodes = torch.zeros(num_envs, dtype=torch.int64, device=device)
+        self._media: dict[str, list[Media]] = {}
+        self._build()
+        self.action_space = self._build_action_space()
+        obs = self.reset()
+        high = np.full(obs.shape[-1], np.inf, dtype=np.float32)
+        self.obs_space = gymnasium.spaces.Box(-high, high, dtype=np.float32)
+
+    def _build(self) -> None:
+        for _ in range(self.num_envs):
+            self._build_env(self._engine.create_env())
+        self._engine.initialize_sim()
+
+    # ------------------------------------------------------------------ what a subclass says
+
+    @abc.abstractmethod
+    def _build_env(self, env_id: int) -> None:
+        """Create the objects of one environment."""
+
+    @abc.abstractmethod
+    def _build_action_space(self) -> gymnasium.spaces.Box:
+        """Bounds of an action of one environment."""
+
+    @abc.abstractmethod
+    def _apply_action(self, action: Tensor) -> None:
+        """Turn (num_envs, A) into commands of the engine."""
+
+    @abc.abstractmethod
+    def _reset_envs(self, env_ids: Tensor) -> None:
+        """Set the state in which new episodes begin."""
+
+    def _after_step(self) -> None:
+        """Bring up to date what observation, reward and done share; called after every step of the engine."""
+
+    @abc.abstractmethod
+    def _compute_obs(self, env_ids: Tensor | None) -> Tensor:
+        """Observations (len(env_ids), O); all environments if None."""
+
+    @abc.abstractmethod
+    def _compute_reward(self) -> Tensor:
+        """(num_envs,)."""
+
+    @abc.abstractmethod
+    def _compute_done(self) -> Tensor:
+        """(num_envs,) int64 of DoneFlags; the end of episode_length need not be looked at."""
+
+    def _film_ghost(self, env_id: int) -> list[tuple[np.ndarray, np.ndarray]] | None:
+        """Poses of the reference in one environment for a film that shows it, one (pos, rot) an actor."""
+        return None
+
+    def _film_name(self) -> str:
+        """What a clip is called."""
+        return str(self._config.get("env_name", "film"))
+
+    def _film_facts(self, env_id: int) -> dict[str, Any]:
+        """What a clip's side file says of an episode that begins in an environment."""
+        return {}
+
+    # ------------------------------------------------------------------ episodes
+
+    def reset(self, env_ids: Tensor | None = None) -> Tensor:
+        ids = torch.arange(self.num_envs, device=self.device) if env_ids is None else env_ids
+        if len(ids):
+            self._steps[ids] = 0
+            self._returns[ids] = 0.0
+            self._reset_envs(ids)
+            if env_ids is None or len(ids) == self.num_envs:
+                self._obs = self._compute_obs(None)
+            else:
+                self._obs[ids] = self._compute_obs(ids)
+            self._film_episode_begin(ids)
+        return self._obs.clone()
+
+    def step(self, action: Tensor) -> tuple[Tensor, Tensor, Tensor, dict[str, Tensor]]:
+        self._apply_action(action)
+        self._engine.step()
+        self._steps += 1
+        self._after_step()
+        reward, done = self._compute_reward(), self._compute_done()
+        done = torch.where((done == DoneFlags.NULL) & (self._steps >= self.max_episode_steps), DoneFlags.TIME, done)
+        failed = self._engine.get_sim_failed()
+        if failed.any():
+            done = torch.where(failed, DoneFlags.FAIL, done)
+            reward = torch.where(failed, 0.0, reward)
+        self._returns += reward
+        self._obs = self._compute_obs(None)
+        self._film_step(reward, done)
+        self._episodes += done != DoneFlags.NULL
+        return self._obs.clone(), reward, done, {"sim_failed": failed}
+
+    # ------------------------------------------------------------------ filming
+
+    def set_mode(self, mode: EnvMode) -> None:
+        if mode is not self.mode and self.mode is EnvMode.TEST:
+            self._stop_filming()
+        entering = mode is EnvMode.TEST and self.mode is not EnvMode.TEST
+        super().set_mode(mode)
+        if entering and self._engine.enabled_record_video():
+            self._start_filming()
+
+    def _film_options(self) -> dict[str, Any]:
+        """Fields of VideoConfig that this environment sets where the user has not."""
+        if self._config.get("camera_mode") == "still" and self._engine.get_video_config().camera == "track":
+            return {"camera": "still"}
+        return {}
+
+    def _start_filming(self) -> None:
+        recorder = self._engine.get_video_recorder()
+        recorder.set_context(name=self._film_name(), samples=self.training_samples, seed=self._seed)
+        self._engine.start_video_recording(None, **self._film_options())
+
+    def _stop_filming(self) -> None:
+        clip = self._engine.stop_video_recording()
+        if clip is not None:
+            self._media.setdefault("test_video", []).append(clip.to_media())
+
+    def _is_filming(self) -> bool:
+        return self._engine.enabled_record_video() and self._engine.get_video_recorder().is_recording
+
+    def _film_episode_begin(self, env_ids: Tensor) -> None:
+        if self._is_filming():
+            recorder, env_id = self._engine.get_video_recorder(), self._engine.get_video_config().env
+            if bool((env_ids == env_id).any()):
+                recorder.begin_episode({"episode": int(self._episodes[env_id]), **self._film_facts(env_id)})
+                self._film_show_ghost()
+
+    def _film_step(self, reward: Tensor, done: Tensor) -> None:
+        if not self._is_filming():
+            return
+        recorder, env_id = self._engine.get_video_recorder(), self._engine.get_video_config().env
+        steps, total = int(self._steps[env_id]), float(self._returns[env_id])
+        recorder.annotate(
+            episode=int(self._episodes[env_id]), episode_time=steps * self._dt, episode_return=total,
+            reward=float(reward[env_id]),
+        )  # fmt: skip
+        self._film_show_ghost()
+        flag = DoneFlags(int(done[env_id]))
+        if flag is not DoneFlags.NULL:
+            recorder.end_episode(length=steps, episode_return=total, outcome=OUTCOMES[flag], info={})
+
+    def _film_show_ghost(self) -> None:
+        recorder = self._engine.get_video_recorder()
+        if recorder.wants_ghost:
+            ghost = self._film_ghost(self._engine.get_video_config().env)
+            if ghost is not None:
+                recorder.set_ghost(ghost)
+
+    def pop_media(self) -> dict[str, list[Media]]:
+        media, self._media = self._media, {}
+        return media
+
+    # ------------------------------------------------------------------ life
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            **super().state_dict(),
+            "engine": self._engine.get_state(),
+            "steps": self._steps.clone(),
+            "returns": self._returns.clone(),
+            "episodes": self._episodes.clone(),
+            "obs": self._obs.clone(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        super().load_state_dict(state)
+        self._engine.set_state(state["engine"])
+        self._steps.copy_(state["steps"])
+        self._returns.copy_(state["returns"])
+        self._episodes.copy_(state["episodes"])
+        self._obs.copy_(state["obs"])
+
+    def close(self) -> None:
+        if self.mode is EnvMode.TEST:
+            self.set_mode(EnvMode.TRAIN)
+        self._engine.close()

@@ -1,0 +1,76 @@
+"""Plays a motion clip on its character. Nothing is learned and no policy is needed; what is filmed is the clip itself."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import gymnasium
+import numpy as np
+import torch
+from torch import Tensor
+
+from mimickit.anim.motion import LoopMode
+from mimickit.anim.motion_lib import MotionLib
+from mimickit.engines.engine import Engine
+from mimickit.envs.base_env import DoneFlags
+from mimickit.envs.char_env import CharEnv
+from mimickit.util.keys import ConfigError
+
+
+class ViewMotionEnv(CharEnv):
+    """The character is put into the clip's pose at every step; actions mean nothing.
+
+    Environment i plays clip i modulo their number. Episodes end with a clip that does not loop, a looping one goes on
+    for episode_length.
+    """
+
+    KEYS: ClassVar[tuple[str, ...]] = (*CharEnv.KEYS, "motion_file")
+    IS_VISUAL: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        engine: Engine,
+        *,
+        num_envs: int,
+        device: str = "cpu",
+        seed: int = 0,
+        config_source: str = "env config",
+    ) -> None:
+        if "motion_file" not in config:
+            raise ConfigError(f"{config_source}: motion_file is missing: expected the path of a clip or a dataset YAML")
+        super().__init__(
+            config, engine, num_envs=num_envs, device=device, seed=seed, config_source=config_source
+        )
+
+    def _build(self) -> None:
+        self._lib = MotionLib(self._config["motion_file"], self._char, device=self.device)
+        self._motion_ids = torch.arange(self.num_envs, device=self.device) % self._lib.num_motions
+        clamped = self._lib.loop_modes == LoopMode.CLAMP
+        self._clamped = clamped[self._motion_ids]
+        self._lengths = self._lib.lengths[self._motion_ids]
+        super()._build()
+
+    def _build_action_space(self) -> gymnasium.spaces.Box:
+        return gymnasium.spaces.Box(np.zeros(1, dtype=np.float32), np.zeros(1, dtype=np.float32), dtype=np.float32)
+
+    def _apply_action(self, action: Tensor) -> None:
+        self._pose(torch.arange(self.num_envs, device=self.device), (self._steps + 1) * self._dt)
+
+    def _reset_envs(self, env_ids: Tensor) -> None:
+        self._pose(env_ids, torch.zeros(len(env_ids), device=self.device))
+
+    def _pose(self, env_ids: Tensor, times: Tensor) -> None:
+        """Stand still in the clip's pose at times (n,) s: with no velocity, the engine's step leaves it as it is."""
+        frame = self._lib.frame(self._motion_ids[env_ids], times)
+        self._set_char(env_ids, frame.root_pos, frame.root_rot, self._char.rot_to_dof(frame.joint_rot))
+
+    def _compute_done(self) -> Tensor:
+        ended = self._clamped & (self._steps * self._dt >= self._lengths - 1e-4)
+        return torch.where(ended, DoneFlags.TIME, DoneFlags.NULL)
+
+    def _film_name(self) -> str:
+        return Path(self._config["motion_file"]).stem
+
+    def _film_facts(self, env_id: int) -> dict[str, Any]:
+        return {"motion": Path(self._lib.motion_files[int(self._motion_ids[env_id])]).name}

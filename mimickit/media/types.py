@@ -1,0 +1,81 @@
+"""Media that episodes and tests leave behind: always files, named by path, never pixels in memory."""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+
+class MediaError(ValueError):
+    """A media value that can't be used; the message names its key, what was found and what was expected."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Media:
+    """A file and a caption."""
+
+    KIND: ClassVar[str] = "file"
+    SUFFIXES: ClassVar[frozenset[str]] = frozenset()  # empty: any
+
+    path: Path
+    caption: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", Path(self.path))
+
+    def validate(self, key: str) -> None:
+        """Raise MediaError, naming key, unless the file is there, not empty and has a suffix of its kind."""
+        if not self.path.is_file():
+            raise MediaError(f"media {key!r}: expected a {self.KIND} file, found nothing at {self.path}")
+        if self.path.stat().st_size == 0:
+            raise MediaError(f"media {key!r}: expected a {self.KIND}, found an empty file: {self.path}")
+        if self.SUFFIXES and self.path.suffix.lower() not in self.SUFFIXES:
+            expected = ", ".join(sorted(self.SUFFIXES))
+            raise MediaError(f"media {key!r}: expected a {self.KIND} ({expected}), found {self.path.name}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON: type, path and the facts that are known."""
+        facts = {name: value for name, value in asdict(self).items() if value is not None and value != ""}
+        return {"type": self.KIND} | {k: str(v) if isinstance(v, Path) else v for k, v in facts.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Video(Media):
+    """A finished clip."""
+
+    KIND: ClassVar[str] = "video"
+    SUFFIXES: ClassVar[frozenset[str]] = frozenset({".mp4", ".webm", ".gif", ".mov", ".mkv"})
+
+    fps: float | None = None  # frames per second
+    num_frames: int | None = None
+    width: int | None = None  # pixels
+    height: int | None = None  # pixels
+    side_file: Path | None = None  # JSON beside the clip: what it shows
+
+    def validate(self, key: str) -> None:
+        """Raise MediaError, naming key, for a missing file or impossible figures."""
+        super().validate(key)
+        for name in ("fps", "num_frames", "width", "height"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise MediaError(f"media {key!r}: {name}: expected a number above 0, found {value!r}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Image(Media):
+    """A picture."""
+
+    KIND: ClassVar[str] = "image"
+    SUFFIXES: ClassVar[frozenset[str]] = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class HTML(Media):
+    """A page that needs nothing beside itself."""
+
+    KIND: ClassVar[str] = "html"
+    SUFFIXES: ClassVar[frozenset[str]] = frozenset({".html", ".htm"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class File(Media):
+    """Anything else."""

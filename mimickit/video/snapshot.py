@@ -1,0 +1,75 @@
+"""The unit of filming: where every body of every actor stands at one moment, as plain numpy."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+ActorPose = tuple[FloatArray, FloatArray]
+"""Positions (B, 3) in m and rotations (B, 4), x y z w, of an actor's bodies, depth-first as in its file."""
+
+
+@dataclass(frozen=True)
+class ActorSpec:
+    """Who is on stage: a character file and how it is painted."""
+
+    name: str
+    asset_file: Path | str
+    """MJCF (or what else MuJoCo reads) of the character or object."""
+    color: Sequence[float] | None = None
+    """RGB or RGBA in 0..1 for all of its geoms; None keeps the colours of the file."""
+    alpha: float = 1.0
+    """Opacity, 1 solid."""
+    is_ghost: bool = False
+    """Drawn translucent in the ghost's colour and without a shadow of its own weight in the picture."""
+
+    def __post_init__(self) -> None:
+        if self.color is not None:
+            object.__setattr__(self, "color", tuple(float(c) for c in self.color))
+
+
+@dataclass
+class Snapshot:
+    """One moment of one environment. Positions are relative to the environment's origin."""
+
+    time: float
+    """Seconds since the first frame of the clip."""
+    env_id: int
+    step: int
+    """Control steps since the first frame of the clip."""
+    poses: list[ActorPose]
+    """One per actor."""
+    ghosts: list[ActorPose] = field(default_factory=list)
+    """Reference poses: ghost i wears the body of actor i."""
+    is_cut: bool = False
+    """First frame of an episode: the subject may have jumped, and the camera jumps with it."""
+    annotations: dict[str, Any] = field(default_factory=dict)
+    """What is known about the moment: episode, time (s since the episode began), return, reward, ..."""
+
+
+def copy_poses(poses: Sequence[tuple[Any, Any]]) -> list[ActorPose]:
+    """Independent float64 copies of (pos (B, 3), rot (B, 4)) pairs; accepts arrays and CPU tensors."""
+    return [(np.array(pos, dtype=np.float64), np.array(rot, dtype=np.float64)) for pos, rot in poses]
+
+
+def quat_to_matrix(quat: FloatArray) -> FloatArray:
+    """Rotation matrices (..., 3, 3) of quaternions (..., 4), x y z w, which need not be of unit length."""
+    x, y, z, w = np.moveaxis(quat / np.linalg.norm(quat, axis=-1, keepdims=True), -1, 0)
+    rows = np.stack(
+        (
+            1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y),
+            2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x),
+            2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y),
+        ),
+        axis=-1,
+    )  # fmt: skip
+    return rows.reshape(*quat.shape[:-1], 3, 3)
+
+
+def plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    """values with numpy and tensor scalars turned into Python numbers, as JSON can hold them."""
+    return {str(key): value.item() if hasattr(value, "item") else value for key, value in values.items()}

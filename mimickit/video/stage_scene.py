@@ -1,0 +1,297 @@
+"""Dresses a MuJoCo scene for filming: ground, sky, light, and the bodies of the actors without their joints."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from mimickit.anim.mjcf import load_spec
+from mimickit.video.camera_rig import SubjectSize
+from mimickit.video.config import Quality
+from mimickit.video.errors import VideoError
+from mimickit.video.snapshot import ActorSpec
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a level of quality means in MuJoCo's terms."""
+
+    shadow_size: int  # texels a side of the shadow map, 0 for no shadow
+    samples: int  # of antialiasing, 0 for none
+    slices: int  # facets around a capsule or sphere
+
+
+LOOKS = {
+    Quality.DRAFT: Look(shadow_size=0, samples=0, slices=20),
+    Quality.STANDARD: Look(shadow_size=2048, samples=0, slices=28),
+    Quality.HIGH: Look(shadow_size=4096, samples=4, slices=40),
+}
+
+# palette: a pale, slightly warm studio floor under a blue sky that fades into the horizon
+_HORIZON = (0.80, 0.86, 0.92)
+_ZENITH = (0.36, 0.55, 0.80)
+_FLOOR = (0.66, 0.68, 0.71)
+_FLOOR_OTHER = (0.61, 0.63, 0.665)
+_LINE = (0.80, 0.82, 0.85)
+_GHOST_COLOR = (0.30, 0.72, 0.98, 0.38)
+# colours for actors whose file has none: one per actor; every second body along a limb is a shade darker
+_ACTOR_COLORS = (
+    (0.90, 0.55, 0.25),
+    (0.25, 0.60, 0.70),
+    (0.62, 0.45, 0.75),
+    (0.45, 0.65, 0.35),
+    (0.80, 0.40, 0.45),
+)
+_SHADE = 0.80
+_DEFAULT_RGBA = (0.5, 0.5, 0.5, 1.0)  # MuJoCo's own for a geom without colour
+
+_CELL = 1.0  # m, side of a ground cell
+_TEXTURE_CELLS = 2  # cells a side in the ground's texture
+_SHADOW_MARGIN = 2.6  # m around the subject that the shadow map covers
+_KEY_DIRECTION = np.array(
+    [0.38, 0.62, -1.15]
+)  # of the key light: from behind the default camera's left shoulder
+_RIM_DIRECTION = np.array([-0.5, -0.75, -0.45])
+_FAR = 120.0  # m, what is farther is not drawn
+_VISIBLE_GROUPS = 3  # geom groups 0, 1, 2 are visual by MuJoCo's convention
+
+
+@dataclass(frozen=True)
+class StageScene:
+    """A compiled scene, and which of its geoms belongs to which body of the snapshot's flat list of bodies."""
+
+    model: Any
+    body_counts: tuple[int, ...]  # of the actors, then of the ghosts
+    geom_ids: NDArray[np.int64]  # (G,) geoms of actors
+    geom_body: NDArray[np.int64]  # (G,) index into all actors' bodies strung together
+    body_ids: NDArray[np.int64]  # (N,) the model's body of each of them
+    subject: SubjectSize
+    key_light: int
+    rim_light: int
+
+
+def build_scene(
+    actors: Sequence[ActorSpec],
+    *,
+    num_ghosts: int,
+    quality: Quality,
+    width: int,
+    height: int,
+    reach: float = 0.0,
+) -> StageScene:
+    """Compile a scene of the actors and of ghosts of the first num_ghosts of them.
+
+    width and height are of the frame (pixels); reach is how far the actors spread around the first one (m), which the
+    shadow covers. Raises VideoError, or CharacterError where a file can't be read.
+    """
+    cast = [*actors, *(replace(actor, is_ghost=True) for actor in actors[:num_ghosts])]
+    spec = _dressed_set(LOOKS[quality], width, height, reach)
+    counts = [_add_actor(spec, actor, index) for index, actor in enumerate(cast)]
+    try:
+        model = spec.compile()
+    except ValueError as error:
+        files = ", ".join(sorted({str(actor.asset_file) for actor in cast}))
+        raise VideoError(f"{files}: MuJoCo can't compile the stage: {error}") from error
+    _paint_textures(model)
+    body_ids = np.arange(1, 1 + sum(counts))
+    owner = np.full(model.nbody, -1, dtype=np.int64)
+    owner[body_ids] = np.arange(len(body_ids))
+    geom_ids = np.flatnonzero(owner[model.geom_bodyid] >= 0)
+    starts = np.concatenate(([0], np.cumsum(counts)))
+    for index, actor in enumerate(cast):
+        own = geom_ids[(owner[model.geom_bodyid[geom_ids]] >= starts[index])
+                       & (owner[model.geom_bodyid[geom_ids]] < starts[index + 1])]  # fmt: skip
+        _paint_actor(model, actor, own, index)
+    return StageScene(
+        model=model,
+        body_counts=tuple(counts),
+        geom_ids=geom_ids,
+        geom_body=owner[model.geom_bodyid[geom_ids]],
+        body_ids=body_ids,
+        subject=_subject_size(model, counts[0]) if counts else SubjectSize(1.0, 0.5),
+        key_light=model.light("key").id,
+        rim_light=model.light("rim").id,
+    )
+
+
+def key_light_position(subject: FloatArray) -> FloatArray:
+    """(3,) where the key light stands so that its shadow map is centred on a subject (3,).
+
+    On a coarse lattice: a shadow map that moved with every frame would make the shadow's edge crawl.
+    """
+    step = 0.25
+    center = np.array([*(np.round(subject[:2] / step) * step), 0.6])
+    return center - 8.0 * _KEY_DIRECTION / np.linalg.norm(_KEY_DIRECTION)
+
+
+# ---------------------------------------------------------------------- the set
+
+
+def _dressed_set(look: Look, width: int, height: int, reach: float) -> Any:
+    spec = mujoco.MjSpec()
+    visual = spec.visual
+    visual.global_.offwidth, visual.global_.offheight = width, height
+    visual.quality.shadowsize = max(look.shadow_size, 1)
+    visual.quality.offsamples = look.samples
+    visual.quality.numslices, visual.quality.numstacks = look.slices, max(look.slices // 2, 8)
+    spec.stat.extent = 1.0  # the lengths below are in units of it
+    spec.stat.center = [0.0, 0.0, 0.0]
+    visual.map.znear, visual.map.zfar = 0.05, _FAR
+    visual.map.shadowclip = _SHADOW_MARGIN + min(reach, 40.0)
+    visual.map.haze = 0.35
+    visual.rgba.haze = [*_HORIZON, 1.0]
+    visual.headlight.active = 1
+    visual.headlight.ambient = [0.36, 0.37, 0.40]
+    visual.headlight.diffuse = [0.16, 0.16, 0.16]
+    visual.headlight.specular = [0.0, 0.0, 0.0]
+    _add_lights(spec, casts_shadow=look.shadow_size > 0)
+    _add_ground_and_sky(spec)
+    return spec
+
+
+def _add_lights(spec: Any, *, casts_shadow: bool) -> None:
+    for name, direction, color, shadow in (
+        ("key", _KEY_DIRECTION, (0.56, 0.54, 0.50), casts_shadow),
+        ("rim", _RIM_DIRECTION, (0.10, 0.11, 0.13), False),
+    ):
+        light = spec.worldbody.add_light(name=name)
+        light.type = mujoco.mjtLightType.mjLIGHT_DIRECTIONAL
+        light.dir = direction / np.linalg.norm(direction)
+        light.pos = key_light_position(np.zeros(3))
+        light.castshadow = shadow
+        light.ambient = [0.0, 0.0, 0.0]
+        light.diffuse = color
+        light.specular = [0.25 * c for c in color]
+
+
+def _add_ground_and_sky(spec: Any) -> None:
+    # the pixels are painted after compiling; the builtins only reserve the room
+    size = 512 * _TEXTURE_CELLS
+    spec.add_texture(
+        name="sky", type=mujoco.mjtTexture.mjTEXTURE_SKYBOX, builtin=mujoco.mjtBuiltin.mjBUILTIN_FLAT,
+        width=256, height=6 * 256,
+    )  # fmt: skip
+    spec.add_texture(
+        name="ground", type=mujoco.mjtTexture.mjTEXTURE_2D, builtin=mujoco.mjtBuiltin.mjBUILTIN_FLAT,
+        width=size, height=size,
+    )  # fmt: skip
+    material = spec.add_material(name="ground", texuniform=True, specular=0.0, shininess=0.0, reflectance=0.0)
+    material.textures[mujoco.mjtTextureRole.mjTEXROLE_RGB] = "ground"
+    material.texrepeat = [1.0 / (_CELL * _TEXTURE_CELLS)] * 2
+    spec.worldbody.add_geom(
+        name="ground", type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0, 0, 1], material="ground"
+    )
+
+
+def _paint_textures(model: Any) -> None:
+    for name, pixels in (("sky", _sky_pixels()), ("ground", _ground_pixels())):
+        texture = model.texture(name)
+        start = int(texture.adr[0])
+        model.tex_data[start : start + pixels.size] = pixels.reshape(-1)
+
+
+def _ground_pixels() -> NDArray[np.uint8]:
+    """Cells in two shades with a thin line around each; (S, S, 3)."""
+    cell = 512
+    size = cell * _TEXTURE_CELLS
+    x, y = np.meshgrid(np.arange(size), np.arange(size))
+    other = ((x // cell + y // cell) % 2)[..., None]
+    color = np.where(other, _FLOOR_OTHER, _FLOOR)
+    to_line = np.minimum.reduce([x % cell, cell - 1 - x % cell, y % cell, cell - 1 - y % cell])
+    line = np.clip((6.0 - to_line) / 2.0, 0.0, 1.0)[..., None]
+    return _to_bytes(color * (1.0 - line) + np.array(_LINE) * line)
+
+
+def _sky_pixels() -> NDArray[np.uint8]:
+    """A cube map (6 * 256, 256, 3) whose colour depends on the elevation only, from horizon to zenith, with a little noise
+    against banding. Faces in MuJoCo's order: right, left, up, down, front, back.
+    """
+    n = 256
+    across, down = np.meshgrid((np.arange(n) + 0.5) / n * 2 - 1, (np.arange(n) + 0.5) / n * 2 - 1)
+    side = -down / np.sqrt(1 + across**2 + down**2)  # sine of the elevation on the four sides
+    cap = 1 / np.sqrt(1 + across**2 + down**2)
+    elevation = np.stack([side, side, cap, -cap, side, side])
+    blend = np.clip(elevation, 0.0, 1.0) ** 0.6
+    color = np.array(_HORIZON) * (1 - blend[..., None]) + np.array(_ZENITH) * blend[..., None]
+    color = color + (np.random.default_rng(0).random(color.shape[:-1])[..., None] - 0.5) / 255.0
+    return _to_bytes(color.reshape(6 * n, n, 3))
+
+
+def _to_bytes(color: FloatArray) -> NDArray[np.uint8]:
+    return np.clip(np.round(color * 255.0), 0, 255).astype(np.uint8)
+
+
+# ---------------------------------------------------------------------- the actors
+
+
+def _add_actor(stage: Any, actor: ActorSpec, index: int) -> int:
+    """Put the one body tree of the actor's file on the stage, stripped to what is seen; returns its number of bodies."""
+    child = load_spec(Path(actor.asset_file))
+    # what refers to joints goes first, then the joints: on stage the bodies are put where the snapshot says
+    for group in (
+        child.keys, child.sensors, child.actuators, child.tendons, child.equalities, child.excludes, child.pairs,
+        child.skins, child.flexes, child.lights, child.cameras, child.joints,
+    ):  # fmt: skip
+        for element in list(group):
+            child.delete(element)
+    roots = list(child.worldbody.bodies)
+    if len(roots) != 1:
+        raise VideoError(f"{actor.asset_file}: expected one root body below worldbody, found {len(roots)}")
+    num_bodies = len(child.bodies) - 1
+    stage.worldbody.add_frame().attach_body(roots[0], f"actor{index}/", "")
+    return num_bodies
+
+
+def _paint_actor(model: Any, actor: ActorSpec, geoms: NDArray[np.int64], index: int) -> None:
+    if not np.any(model.geom_group[geoms] < _VISIBLE_GROUPS):
+        model.geom_group[geoms] = 0  # a file with nothing but collision geoms shows those
+    if actor.is_ghost:
+        _recolor(model, geoms, _GHOST_COLOR)
+        return
+    if actor.color is not None:
+        color = tuple(actor.color)
+        _recolor(model, geoms, color if len(color) == 4 else (*color, 1.0))
+    else:
+        plain = geoms[
+            (model.geom_matid[geoms] < 0) & np.all(np.isclose(model.geom_rgba[geoms], _DEFAULT_RGBA), axis=1)
+        ]
+        for geom in plain:
+            shade = 1.0 if _depth(model, int(model.geom_bodyid[geom])) % 2 else _SHADE
+            color = _ACTOR_COLORS[index % len(_ACTOR_COLORS)]
+            model.geom_rgba[geom] = [*(shade * c for c in color), 1.0]
+    model.geom_rgba[geoms, 3] *= actor.alpha
+
+
+def _recolor(model: Any, geoms: NDArray[np.int64], rgba: Sequence[float]) -> None:
+    model.geom_matid[geoms] = -1
+    model.geom_rgba[geoms] = rgba
+
+
+def _depth(model: Any, body: int) -> int:
+    depth = 0
+    while body:
+        body, depth = int(model.body_parentid[body]), depth + 1
+    return depth
+
+
+def _subject_size(model: Any, num_bodies: int) -> SubjectSize:
+    """Of the first actor, in the pose of its file."""
+    data = mujoco.MjData(model)
+    mujoco.mj_kinematics(model, data)
+    geoms = np.flatnonzero((model.geom_bodyid >= 1) & (model.geom_bodyid <= num_bodies)
+                           & (model.geom_type != mujoco.mjtGeom.mjGEOM_PLANE))  # fmt: skip
+    if geoms.size == 0:
+        return SubjectSize(1.0, 0.5)
+    center, half = model.geom_aabb[geoms, :3], model.geom_aabb[geoms, 3:]
+    rotation = data.geom_xmat[geoms].reshape(-1, 3, 3)
+    middle = data.geom_xpos[geoms] + np.einsum("gij,gj->gi", rotation, center)
+    reach = np.einsum("gij,gj->gi", np.abs(rotation), half)
+    low, high = (middle - reach).min(axis=0), (middle + reach).max(axis=0)
+    size = high - low
+    return SubjectSize(max(float(size[2]), 0.5 * float(max(size[:2]))), float(data.xpos[1, 2] - low[2]))
