@@ -3,7 +3,6 @@
 Shapes: B bodies, J = B - 1 joints (joint j moves body j + 1), D dofs. Quaternions x y z w; m, rad, s.
 """
 
-import difflib
 import itertools
 import math
 import os
@@ -14,6 +13,7 @@ import torch
 from torch import Tensor
 
 from mimickit.anim.mjcf import CharacterError, CharacterInfo, JointInfo, read_mjcf
+from mimickit.util.keys import nearest
 from mimickit.util.rotations import (
     exp_map_to_quat,
     quat_conjugate,
@@ -23,6 +23,7 @@ from mimickit.util.rotations import (
     quat_to_exp_map,
 )
 
+_MIN_RANGE = 1e-6  # rad, below which a dof has no room to move
 _UNLIMITED = math.pi  # rad, the range on either side of zero that an unlimited dof is given
 
 
@@ -37,9 +38,7 @@ class CharModel:
         self._dof_limits = self._tensor(_bounded_limits(info))
         self._dof_to_exp = self._tensor(_exp_map_matrix(info))
         levels = _tree_levels(self._parents)
-        self._levels = [
-            _Level(info, bodies, above, self._device) for above, bodies in itertools.pairwise(levels)
-        ]
+        self._levels = [_Level(info, bodies, above, self._device) for above, bodies in itertools.pairwise(levels)]
         order = [b for level in levels for b in level]
         self._unsort = torch.tensor(np.argsort(order), device=self._device)
 
@@ -90,15 +89,16 @@ class CharModel:
 
     @property
     def dof_limits(self) -> Tensor:
-        """Lower and upper bound of every dof (D, 2), rad; -pi and pi where the file sets none."""
+        """Lower and upper bound of every dof (D, 2), rad, apart from each other.
+
+        -pi and pi where the file sets none, which is also how MuJoCo takes equal ones without limited="true".
+        """
         return self._dof_limits
 
     def body_id(self, name: str) -> int:
         """Index of the body. Raises KeyError naming the nearest known one."""
         if name not in self._ids:
-            near = difflib.get_close_matches(name, self._ids, n=1)
-            hint = f", did you mean {near[0]!r}?" if near else f"; known: {', '.join(self._ids)}"
-            raise KeyError(f"{self._info.path}: no body {name!r}{hint}")
+            raise KeyError(f"{self._info.path}: no body {name!r}{nearest(name, self._ids)}")
         return self._ids[name]
 
     def dof_to_rot(self, dof: Tensor) -> Tensor:
@@ -119,9 +119,7 @@ class CharModel:
         step = quat_mul(quat_conjugate(joint_rot0), joint_rot1)
         return self.rot_to_dof(step) / dt
 
-    def forward_kinematics(
-        self, root_pos: Tensor, root_rot: Tensor, joint_rot: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    def forward_kinematics(self, root_pos: Tensor, root_rot: Tensor, joint_rot: Tensor) -> tuple[Tensor, Tensor]:
         """Positions (..., B, 3) m and rotations (..., B, 4) of all bodies.
 
         root_pos (..., 3) m, root_rot (..., 4), joint_rot (..., J, 4); the leading shapes broadcast.
@@ -141,18 +139,14 @@ class CharModel:
 class _Level:
     """Bodies at one depth of the tree, placed together. n of them, parents one level up."""
 
-    def __init__(
-        self, info: CharacterInfo, bodies: list[int], parent_level: list[int], device: torch.device
-    ) -> None:
+    def __init__(self, info: CharacterInfo, bodies: list[int], parent_level: list[int], device: torch.device) -> None:
         self.bodies = bodies
         joints = [info.joints[b - 1] for b in bodies]
         parent_ids = [parent_level.index(info.bodies[b].parent) for b in bodies]
         self._parent_ids = torch.tensor(parent_ids, device=device)
         self._joint_ids = torch.tensor([b - 1 for b in bodies], device=device)
         self._pos = _stack([info.bodies[b].pos for b in bodies], device)
-        self._anchor = (
-            _stack([joint.pos for joint in joints], device) if any(j.pos.any() for j in joints) else None
-        )
+        self._anchor = _stack([joint.pos for joint in joints], device) if any(j.pos.any() for j in joints) else None
         rest = _stack([info.bodies[b].quat for b in bodies], device)
         self._rest = None if torch.equal(rest, quat_identity(len(bodies), device=device)) else rest
 
@@ -192,10 +186,8 @@ def _bounded_limits(info: CharacterInfo) -> np.ndarray:
     """(D, 2) limits, infinite ones replaced. Raises CharacterError on a dof that has no room to move."""
     limits = np.zeros((info.num_dofs, 2))
     for joint in info.joints:
-        rows = (
-            np.clip(joint.limits, -_UNLIMITED, _UNLIMITED) if np.isinf(joint.limits).any() else joint.limits
-        )
-        if joint.dof_dim and (rows[:, 1] - rows[:, 0]).min() <= 0.0:
+        rows = np.clip(joint.limits, -_UNLIMITED, _UNLIMITED) if np.isinf(joint.limits).any() else joint.limits
+        if joint.dof_dim and (rows[:, 1] - rows[:, 0]).min() < _MIN_RANGE:
             names = ", ".join(joint.source_joints)
             raise CharacterError(
                 f"{info.path}: joint {names}: expected a lower limit below the upper, found {rows.tolist()}"

@@ -1,6 +1,5 @@
 """Datasets of motion clips: a YAML file `motions: [{file: ..., weight: ...}, ...]`."""
 
-import difflib
 import math
 from pathlib import Path
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import yaml
 
 from mimickit.anim.motion import MotionError
+from mimickit.util.keys import ConfigError, as_float, reject_unknown
 
 _KEYS = ("file", "weight")
 
@@ -26,7 +26,7 @@ def read_dataset(path: Path) -> list[tuple[Path, float]]:
         raise MotionError(f"{path}: not readable as YAML: {error}") from None
     if not isinstance(content, dict) or "motions" not in content:
         raise MotionError(f"{path}: expected 'motions: [{{file, weight}}, ...]', found {_brief(content)}")
-    _refuse_unknown(path, "the dataset", content, ("motions",))
+    _refuse_unknown(content, ("motions",), str(path))
     entries = content["motions"]
     if not isinstance(entries, list) or not entries:
         raise MotionError(f"{path}: motions: expected at least one clip, found {_brief(entries)}")
@@ -40,17 +40,17 @@ def _read_entry(path: Path, index: int, entry: Any) -> tuple[Path, float]:
     where = f"motions[{index}]"
     if not isinstance(entry, dict) or not isinstance(entry.get("file"), str) or not entry["file"]:
         raise MotionError(f"{path}: {where}: expected {{file: path, weight: number}}, found {_brief(entry)}")
-    _refuse_unknown(path, where, entry, _KEYS)
+    _refuse_unknown(entry, _KEYS, f"{path}: {where}")
     return _find(path, where, entry["file"]), _read_weight(path, where, entry.get("weight", 1.0))
 
 
 def _read_weight(path: Path, where: str, value: Any) -> float:
     try:
-        weight = math.nan if isinstance(value, bool) else float(value)  # YAML reads 1e-4 as text
-    except (TypeError, ValueError):
-        weight = math.nan
-    if not math.isfinite(weight) or weight < 0.0:
-        raise MotionError(f"{path}: {where}.weight: expected a number of at least 0, found {value!r}")
+        weight = as_float(value, "weight", f"{path}: {where}")
+    except ConfigError as error:
+        raise MotionError(str(error)) from None
+    if not 0.0 <= weight < math.inf:
+        raise MotionError(f"{path}: {where}: weight: expected a number of at least 0, found {value!r}")
     return weight
 
 
@@ -63,12 +63,11 @@ def _find(path: Path, where: str, name: str) -> Path:
     )
 
 
-def _refuse_unknown(path: Path, where: str, mapping: dict[Any, Any], known: tuple[str, ...]) -> None:
-    for key in mapping:
-        if key not in known:
-            near = difflib.get_close_matches(str(key), known, n=1)
-            hint = f", did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}"
-            raise MotionError(f"{path}: {where}: unknown key {key!r}{hint}")
+def _refuse_unknown(mapping: dict[Any, Any], known: tuple[str, ...], source: str) -> None:
+    try:
+        reject_unknown(mapping, known, source)
+    except ConfigError as error:
+        raise MotionError(str(error)) from None
 
 
 def _brief(value: Any) -> str:

@@ -22,13 +22,15 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from mimickit.util.keys import ConfigError
+
 FloatArray = NDArray[np.float64]
 
 _ANCHOR_TOLERANCE = 1e-6  # m, between the anchors of hinges that form one ball joint
 _AXIS_TOLERANCE = 1e-4  # of a unit axis's components
 
 
-class CharacterError(ValueError):
+class CharacterError(ConfigError):
     """A character file that can't be used; the text names the file, the body and the joints."""
 
 
@@ -210,16 +212,12 @@ class _Reader:
         signs = np.sign(axes[order, range(3)])
         if sorted(order) != [0, 1, 2] or np.abs(axes[order] - np.diag(signs)).max() > _AXIS_TOLERANCE:
             found = "; ".join(" ".join(f"{v:g}" for v in axis) for axis in axes)
-            raise self._error(
-                b, joints, f"three hinges on one body must turn about its x, y and z, found {found}"
-            )
+            raise self._error(b, joints, f"three hinges on one body must turn about its x, y and z, found {found}")
         sorted_joints = [joints[i] for i in order]
         limits = np.stack([self._limits(j) for j in sorted_joints])
         limits = np.where(signs[:, None] < 0.0, -limits[:, ::-1], limits)
-        name = _common_name([self._joint_name(j) for j in joints]) or self._body_name(b)
-        return self._build(
-            sorted_joints, JointKind.BALL, axes=np.eye(3), limits=limits, dof_start=dof_start, name=name
-        )
+        name = _common_name([self._model.joint(j).name for j in joints]) or self._body_name(b)
+        return self._build(sorted_joints, JointKind.BALL, axes=np.eye(3), limits=limits, dof_start=dof_start, name=name)
 
     def _build(
         self,
@@ -310,6 +308,4 @@ class _Reader:
 def _common_name(names: list[str]) -> str:
     """What the hinges of one ball joint are called together: right_hip_x, right_hip_y, ... -> right_hip."""
     shared = zip(*names, strict=False)
-    return "".join(letters[0] for letters in itertools.takewhile(lambda c: len(set(c)) == 1, shared)).rstrip(
-        "_-. "
-    )
+    return "".join(letters[0] for letters in itertools.takewhile(lambda c: len(set(c)) == 1, shared)).rstrip("_-. ")

@@ -20,6 +20,7 @@ import torch
 from numpy.typing import NDArray
 
 from mimickit.anim.safe_pickle import UnsafePickleError, load_pickle
+from mimickit.util.keys import ConfigError
 from mimickit.util.rotations import exp_map_to_quat, quat_diff_angle
 
 ROOT_SIZE = 6  # numbers a frame before the dofs
@@ -29,7 +30,7 @@ _SUDDEN_TURN = math.radians(45.0)  # of the root from one frame to the next; wor
 _log = logging.getLogger("mimickit.anim")
 
 
-class MotionError(ValueError):
+class MotionError(ConfigError):
     """A clip that can't be used; the text names the file, the key, what was found and what was expected."""
 
 
@@ -66,9 +67,7 @@ class Motion:
 
 def make_motion(loop_mode: object, fps: object, frames: object, *, source: str = "motion") -> Motion:
     """A clip of unchecked values, frames of shape (T, 6 + D). Raises MotionError naming the source."""
-    motion = Motion(
-        _check_loop_mode(loop_mode, source), _check_fps(fps, source), _check_frames(frames, source)
-    )
+    motion = Motion(_check_loop_mode(loop_mode, source), _check_fps(fps, source), _check_frames(frames, source))
     _warn_of_sudden_turns(motion, source)
     return motion
 
@@ -162,9 +161,7 @@ def _check_frames(value: object, source: str) -> NDArray[np.float32]:
         odd = next((i for i, width in enumerate(widths) if width != widths[0] or width < 0), None)
         if odd is not None:
             found = f"{widths[odd]} numbers" if widths[odd] >= 0 else repr(value[odd])
-            raise MotionError(
-                f"{source}: frames: expected {widths[0]} numbers like the first, frame {odd} has {found}"
-            )
+            raise MotionError(f"{source}: frames: expected {widths[0]} numbers like the first, frame {odd} has {found}")
     try:
         frames = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -172,9 +169,7 @@ def _check_frames(value: object, source: str) -> NDArray[np.float32]:
     if frames.size == 0:
         raise MotionError(f"{source}: frames: expected at least one frame, found none")
     if frames.ndim != 2 or frames.shape[1] < ROOT_SIZE:
-        raise MotionError(
-            f"{source}: frames: expected {ROOT_SIZE} + dofs numbers a frame, found {frames.shape}"
-        )
+        raise MotionError(f"{source}: frames: expected {ROOT_SIZE} + dofs numbers a frame, found {frames.shape}")
     bad = np.flatnonzero(~np.isfinite(frames).all(axis=1))
     if len(bad):
         raise MotionError(f"{source}: frames: frame {bad[0]} holds a number that is not finite")

@@ -4,7 +4,6 @@ All clips lie one after the other in one table of frames, so that a lookup is tw
 interpolation, however many clips there are.
 """
 
-import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,17 +12,10 @@ import torch
 from torch import Tensor
 
 from mimickit.anim.char_model import CharModel
+from mimickit.anim.clip_table import ClipTable
 from mimickit.anim.dataset import read_dataset
 from mimickit.anim.motion import ROOT_SIZE, LoopMode, Motion, MotionError, load_motion
-from mimickit.util.rotations import (
-    exp_map_to_quat,
-    quat_conjugate,
-    quat_mul,
-    quat_rotate,
-    quat_to_exp_map,
-    slerp,
-    yaw_quat,
-)
+from mimickit.util.rotations import quat_mul, quat_rotate, yaw_quat
 
 _STRAIGHT = 1e-4  # rad a cycle, below which a loop's path is taken as straight
 
@@ -63,7 +55,7 @@ class MotionLib:
         self._last_frames = self._ids([count - 1 for count in counts])
         self._starts = self._ids([sum(counts[:i]) for i in range(len(counts))])
         cpu_char = char if char.device.type == "cpu" else CharModel(char.info)
-        self._build_tables([_ClipTable(motion, cpu_char) for motion in motions])
+        self._build_tables([ClipTable(motion, cpu_char) for motion in motions])
 
     @property
     def num_motions(self) -> int:
@@ -113,14 +105,14 @@ class MotionLib:
         Past its end a clamped clip holds its last pose with no velocity; a wrapped clip goes on from where,
         and facing the way, the cycle ended. Rotations are interpolated by slerp, everything else linearly.
         """
-        motion_ids, times = torch.broadcast_tensors(motion_ids, times)  # type: ignore[no-untyped-call]
+        motion_ids, times = torch.broadcast_tensors(motion_ids, times)
         shape = times.shape
         ids, times = motion_ids.reshape(-1), times.reshape(-1)
         cycle, local, moving = self._local_time(ids, times)
         low, blend = self._locate(ids, local)
-        linear0, linear1 = self._linear[low], self._linear[low + 1]
-        linear = linear0 + blend.unsqueeze(-1) * (linear1 - linear0)
-        rot = slerp(self._rots[low], self._rots[low + 1], blend.view(-1, 1, 1))
+        blend = blend.unsqueeze(-1)
+        linear = torch.lerp(self._linear.index_select(0, low), self._linear.index_select(0, low + 1), blend)
+        rot = self._slerp(low, blend)
         pos, vel, ang_vel, dof_vel = linear[:, :3], linear[:, 3:6], linear[:, 6:9], linear[:, 9:]
         root_rot = rot[:, 0]
         if self._has_wrap:
@@ -154,6 +146,14 @@ class MotionLib:
         blend = torch.where(last > 0, blend, torch.zeros_like(blend))
         return self._starts[ids] + before, blend
 
+    def _slerp(self, low: Tensor, blend: Tensor) -> Tensor:
+        """Rotations (n, 1 + J, 4) between rows low and low + 1, whose angles are known and signs alike."""
+        angles = self._angles.index_select(0, low)
+        scale = 1.0 / torch.sin(angles)
+        before = (torch.sin((1.0 - blend) * angles) * scale).unsqueeze(-1)
+        after = (torch.sin(blend * angles) * scale).unsqueeze(-1)
+        return before * self._rots.index_select(0, low) + after * self._rots.index_select(0, low + 1)
+
     def _continue(
         self, ids: Tensor, cycle: Tensor, pos: Tensor, rot: Tensor, vel: Tensor, ang_vel: Tensor
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -170,12 +170,12 @@ class MotionLib:
         pos = quat_rotate(yaw, pos - origin) + origin + travelled
         return pos, quat_mul(yaw, rot), quat_rotate(yaw, vel), quat_rotate(yaw, ang_vel)
 
-    def _build_tables(self, tables: list["_ClipTable"]) -> None:
+    def _build_tables(self, tables: list[ClipTable]) -> None:
         # One spare row: a lookup at the very last frame reads the one after it too, with no weight.
-        linear = torch.cat([table.linear for table in tables])
-        rots = torch.cat([table.rots for table in tables])
-        self._linear = torch.cat((linear, linear[-1:])).to(self._device)
-        self._rots = torch.cat((rots, rots[-1:])).to(self._device)
+        last = tables[-1]
+        self._linear = torch.cat([*(table.linear for table in tables), last.linear[-1:]]).to(self._device)
+        self._rots = torch.cat([*(table.rots for table in tables), last.rots[-1:]]).to(self._device)
+        self._angles = torch.cat([table.angles for table in tables]).to(self._device)
         self._turns = torch.stack([table.turn for table in tables]).to(self._device)
         self._steps = torch.stack([table.step for table in tables]).to(self._device)
         self._origins = torch.stack([table.origin for table in tables]).to(self._device)
@@ -186,52 +186,6 @@ class MotionLib:
 
     def _ids(self, values: list[int]) -> Tensor:
         return torch.tensor(values, dtype=torch.int64, device=self._device)
-
-
-class _ClipTable:
-    """One clip's rows: linear (T, 9 + D) root position, root velocities, dof velocities; rots (T, 1 + J, 4).
-
-    turn () rad and step (3,) m are what a cycle of a wrapped clip adds to the root's heading and place, 0 of
-    a clamped one.
-    """
-
-    def __init__(self, motion: Motion, char: CharModel) -> None:
-        frames = torch.from_numpy(motion.frames).double()
-        root_pos = frames[:, :3]
-        root_rot = exp_map_to_quat(frames[:, 3:ROOT_SIZE])
-        joint_rot = char.dof_to_rot(frames[:, ROOT_SIZE:].float()).double()
-        wraps = motion.loop_mode == LoopMode.WRAP
-        relative = quat_mul(root_rot[-1], quat_conjugate(root_rot[0]))
-        turn = 2.0 * torch.atan2(relative[2], relative[3]) if wraps else torch.zeros((), dtype=torch.float64)
-        turn = torch.remainder(turn + math.pi, 2.0 * math.pi) - math.pi
-        across = yaw_quat(turn) if wraps else None  # takes the first cycle's directions to the second's
-        vel = _frame_velocities((root_pos[1:] - root_pos[:-1]) * motion.fps, wraps, across)
-        spin = quat_to_exp_map(quat_mul(root_rot[1:], quat_conjugate(root_rot[:-1]))) * motion.fps
-        ang_vel = _frame_velocities(spin, wraps, across)
-        dof_steps = char.dof_vel(joint_rot[:-1].float(), joint_rot[1:].float(), 1.0 / motion.fps).double()
-        dof_vel = _frame_velocities(dof_steps, wraps, None)
-        flat = torch.tensor([1.0, 1.0, 0.0], dtype=torch.float64)
-        self.turn = turn.float()
-        self.step = ((root_pos[-1] - root_pos[0]) * flat * wraps).float()
-        self.origin = (root_pos[0] * flat).float()
-        self.linear = torch.cat((root_pos, vel, ang_vel, dof_vel), dim=-1).float()
-        self.rots = torch.cat((root_rot.unsqueeze(1), joint_rot), dim=1).float()
-
-
-def _frame_velocities(steps: Tensor, wraps: bool, across: Tensor | None) -> Tensor:
-    """Velocities at T frames (T, K) from those between them (T - 1, K): the mean of the steps on either side.
-
-    At the ends of a wrapped clip the step on the other side is that of the neighbouring cycle, turned by
-    `across`.
-    """
-    if len(steps) == 0:
-        return steps.new_zeros(1, steps.shape[-1])
-    before, after = steps[:1], steps[-1:]
-    if wraps:
-        before, after = steps[-1:], steps[:1]
-        if across is not None:
-            before, after = quat_rotate(quat_conjugate(across), before), quat_rotate(across, after)
-    return 0.5 * (torch.cat((before, steps)) + torch.cat((steps, after)))
 
 
 def _load_for(char: CharModel, path: Path) -> Motion:

@@ -33,9 +33,7 @@ def load_pickle(path: str | os.PathLike[str]) -> Any:
         except UnsafePickleError as error:
             raise UnsafePickleError(f"{path}: {error}") from None
         except Exception as error:  # a damaged or hostile pickle can fail in any way
-            raise UnsafePickleError(
-                f"{path}: not a readable pickle: {type(error).__name__}: {error}"
-            ) from None
+            raise UnsafePickleError(f"{path}: not a readable pickle: {type(error).__name__}: {error}") from None
 
 
 class _Dtype:
@@ -78,8 +76,26 @@ class _Array:
         self.value = _make_array(data, dtype, shape, "F" if fortran else "C")
 
 
-class _NdarrayName:
-    """What `numpy.ndarray` means in a pickle: only the first argument of _reconstruct."""
+class _Named:
+    """Stands in for a function that a pickle names, and has no attribute that a pickle could set."""
+
+    __slots__ = ("_call",)
+
+    def __init__(self, call: Callable[..., Any]) -> None:
+        self._call = call
+
+    def __call__(self, *args: object) -> Any:
+        return self._call(*args)
+
+    def __setstate__(self, state: object) -> None:
+        raise UnsafePickleError("refused: it would change a function")
+
+
+def _no_array(*_unused: object) -> None:
+    raise UnsafePickleError("numpy array: damaged")
+
+
+_NDARRAY = _Named(_no_array)  # numpy.ndarray, which only ever is the first argument of _reconstruct
 
 
 def _make_array(data: object, dtype: object, shape: object, order: object) -> np.ndarray:
@@ -98,7 +114,7 @@ def _make_array(data: object, dtype: object, shape: object, order: object) -> np
 
 
 def _reconstruct(subtype: object, *_unused: object) -> _Array:
-    if subtype is not _NdarrayName:
+    if subtype is not _NDARRAY:
         raise UnsafePickleError("numpy array: only plain arrays are read")
     return _Array()
 
@@ -114,17 +130,28 @@ def _encode(text: object, encoding: object) -> bytes:
     return text.encode("latin1")
 
 
-def _known_names() -> dict[tuple[str, str], Callable[..., Any] | type]:
-    names: dict[tuple[str, str], Callable[..., Any] | type] = {
-        ("numpy", "ndarray"): _NdarrayName,
+def _no_bytes() -> bytes:
+    """Empty bytes, which Python 2 protocols write as a call without arguments."""
+    return b""
+
+
+def _known_names() -> dict[tuple[str, str], _Named | type]:
+    names: dict[tuple[str, str], _Named | type] = {
+        ("numpy", "ndarray"): _NDARRAY,
         ("numpy", "dtype"): _Dtype,
-        ("_codecs", "encode"): _encode,
+        ("_codecs", "encode"): _Named(_encode),
         ("collections", "OrderedDict"): collections.OrderedDict,
     }
+    for builtins in ("builtins", "__builtin__"):  # protocols below 4 write these by name
+        names |= {
+            (builtins, "set"): set,
+            (builtins, "frozenset"): frozenset,
+            (builtins, "bytes"): _Named(_no_bytes),
+        }
     for core in ("numpy.core", "numpy._core"):  # numpy 1 and numpy 2
-        names[(f"{core}.multiarray", "_reconstruct")] = _reconstruct
-        names[(f"{core}.multiarray", "scalar")] = _scalar
-        names[(f"{core}.numeric", "_frombuffer")] = _make_array
+        names[(f"{core}.multiarray", "_reconstruct")] = _Named(_reconstruct)
+        names[(f"{core}.multiarray", "scalar")] = _Named(_scalar)
+        names[(f"{core}.numeric", "_frombuffer")] = _Named(_make_array)
     return names
 
 
@@ -170,9 +197,7 @@ def _resolve_one(value: Any, seen: dict[int, Any], depth: int) -> Any:
             return [_resolve(item, seen, depth) for item in value]
         case tuple():
             return tuple(_resolve(item, seen, depth) for item in value)
-        case (
-            None | bool() | int() | float() | complex() | str() | bytes() | bytearray() | set() | frozenset()
-        ):
+        case None | bool() | int() | float() | str() | bytes() | bytearray() | set() | frozenset():
             return value
         case np.ndarray():
             return value

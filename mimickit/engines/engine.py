@@ -49,9 +49,9 @@ class Engine(abc.ABC):
     """Simulates num_envs copies of a scene side by side and films itself.
 
     All tensors are float32 on ``device`` with the environments first: (num_envs, ...). Units are SI; quaternions are
-    x y z w; bodies and dofs are in the depth-first order of the character file; positions are relative to the origin of
-    their environment. A ball joint (three hinges on one body) has three dofs, an exponential map in radians, and its dof
-    velocity is the angular velocity in the child body's frame (rad/s).
+    x y z w; bodies and dofs are in the depth-first order of the character file; positions are relative to the origin
+    of their environment. A ball joint (three hinges on one body) has three dofs, an exponential map in radians, and its
+    dof velocity is the angular velocity in the child body's frame (rad/s).
 
     Life: create_env() and create_obj() for every environment, initialize_sim() once, then set_cmd() and step().
     """
@@ -78,7 +78,9 @@ class Engine(abc.ABC):
         self._seed = seed
         self._video = video if video is not None else VideoConfig()
         if self._video.enabled and self._video.env >= num_envs:
-            raise ConfigError(f"video: env: expected 0 to {num_envs - 1} ({num_envs} environments), found {self._video.env}")
+            raise ConfigError(
+                f"video: env: expected 0 to {num_envs - 1} ({num_envs} environments), found {self._video.env}"
+            )
         self._control_mode = self._read_control_mode(config)
         self._control_freq = as_float(config.get("control_freq", 10), "control_freq", config_source)
         self._sim_freq = as_float(config.get("sim_freq", 60), "sim_freq", config_source)
@@ -158,11 +160,10 @@ class Engine(abc.ABC):
 
     def step(self) -> None:
         """Advance all environments by one control step, and let the recorder see the state before and after."""
-        recorder = self._recorder
-        if recorder is not None and recorder.is_recording:
-            recorder.before_step()
+        if self._recorder is not None and self._recorder.is_recording:
+            self._recorder.before_step()
             self._simulate()
-            recorder.after_step()
+            self._recorder.after_step()
         else:
             self._simulate()
 
@@ -351,6 +352,10 @@ class Engine(abc.ABC):
     def enabled_record_video(self) -> bool:
         """Whether the configuration asks for video."""
         return self._video.enabled
+
+    def is_recording_video(self) -> bool:
+        """Whether a clip is being filmed."""
+        return self._recorder is not None and self._recorder.is_recording
 
     def get_video_config(self) -> VideoConfig:
         """The configuration of filming."""

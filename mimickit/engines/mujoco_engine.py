@@ -12,7 +12,7 @@ from mujoco.batch import Batch, SimulationError
 from torch import Tensor
 
 from mimickit.engines.engine import ControlMode, Engine, ObjType
-from mimickit.engines.mujoco_scene import ObjectLayout, ObjectSpec, Scene, build_scene
+from mimickit.engines.mujoco_scene import ObjectLayout, ObjectSpec, Scene, SceneBuilder
 from mimickit.engines.video_recorder import VideoRecorder
 from mimickit.util.keys import ConfigError, as_int, nearest
 from mimickit.util.rotations import exp_map_to_quat, quat_conjugate, quat_mul, quat_rotate, quat_to_exp_map
@@ -51,11 +51,7 @@ class MujocoEngine(Engine):
             config, num_envs=num_envs, device=device, video=video, seed=seed, config_source=config_source
         )
         self._num_threads = as_int(config.get("num_threads", 0), "num_threads", config_source)
-        self._envs_created = 0
-        self._objects: list[ObjectSpec] = []
-        self._placed: list[int] = []  # number of objects created in each environment
-        self._start: list[list[tuple[np.ndarray, np.ndarray]]] = []  # [obj][env] position, rotation
-        self._colors: list[list[np.ndarray | None]] = []  # [obj][env]
+        self._builder = SceneBuilder(num_envs)
         self._scene: Scene | None = None
 
     # ------------------------------------------------------------------ building
@@ -64,11 +60,7 @@ class MujocoEngine(Engine):
         return "mujoco"
 
     def create_env(self) -> int:
-        if self._envs_created == self._num_envs:
-            raise ConfigError(f"create_env: all {self._num_envs} environments exist already")
-        self._envs_created += 1
-        self._placed.append(0)
-        return self._envs_created - 1
+        return self._builder.create_env()
 
     def create_obj(
         self,
@@ -87,41 +79,16 @@ class MujocoEngine(Engine):
     ) -> int:
         if self._scene is not None:
             raise RuntimeError("create_obj: the simulation is initialized; create all objects before initialize_sim()")
-        if not 0 <= env_id < self._envs_created:
-            raise ConfigError(f"create_obj: env_id {env_id}: {self._envs_created} environments exist")
         spec = ObjectSpec(
             obj_type, Path(asset_file), name, is_visual, enable_self_collisions, fix_root, disable_motors
         )
-        obj_id = self._register(env_id, spec)
-        pos = np.zeros(3) if start_pos is None else np.asarray(start_pos, dtype=np.float64).reshape(3)
-        rot = np.array([0.0, 0.0, 0.0, 1.0]) if start_rot is None else np.asarray(start_rot, np.float64).reshape(4)
-        self._start[obj_id].append((pos, rot / np.linalg.norm(rot)))
-        self._colors[obj_id].append(None if color is None else np.asarray(color, dtype=np.float64))
-        return obj_id
-
-    def _register(self, env_id: int, spec: ObjectSpec) -> int:
-        obj_id = self._placed[env_id]
-        self._placed[env_id] += 1
-        if env_id == 0:
-            if spec.name in (other.name for other in self._objects):
-                raise ConfigError(f"create_obj: an object named {spec.name!r} exists already")
-            self._objects.append(spec)
-            self._start.append([])
-            self._colors.append([])
-        elif obj_id >= len(self._objects) or self._objects[obj_id] != spec:
-            expected = self._objects[obj_id] if obj_id < len(self._objects) else "no further object"
-            raise ConfigError(f"create_obj: environment {env_id}, object {obj_id}: expected what environment 0 has "
-                              f"({expected}), found {spec}")  # fmt: skip
-        return obj_id
+        return self._builder.add(env_id, spec, start_pos, start_rot, color)
 
     def initialize_sim(self) -> None:
         if self._scene is not None:
             raise RuntimeError("initialize_sim: called twice")
-        if self._envs_created != self._num_envs or len(set(self._placed)) != 1 or not self._objects:
-            raise ConfigError(f"initialize_sim: expected {self._num_envs} environments with the same objects, found "
-                              f"{self._envs_created} with {sorted(set(self._placed))} objects")  # fmt: skip
         _quiet_warnings()
-        self._scene = build_scene(self._objects, self._control_mode, self.get_sim_timestep())
+        self._scene = self._builder.build(self._control_mode, self.get_sim_timestep())
         self._objs = self._scene.objects
         self._batch = Batch(self._scene.model, self._num_envs, self._num_threads, persistent=True)
         self._bind_state()
@@ -131,7 +98,21 @@ class MujocoEngine(Engine):
         self._pushed = False
         self._cache: dict[tuple[str, int], Tensor] = {}
         self._pd_targets: dict[int, Tensor] = {}
+        self._start_state = self._make_start_state()
         self.reset_envs(None)
+
+    def _make_start_state(self) -> np.ndarray:
+        """State rows (num_envs, S) of all environments as they were created."""
+        self._batch.reset(stage=mujoco.mjtStage.mjSTAGE_NONE.value)
+        for obj, starts in zip(self._objs, self._builder.start, strict=True):
+            pos, rot = (np.stack(parts) for parts in zip(*starts, strict=True))
+            if obj.is_free:
+                self._qpos[:, obj.root_qpos : obj.root_qpos + 3] = pos
+                self._qpos[:, obj.root_qpos + 3 : obj.root_qpos + 7] = rot[:, _WXYZ]
+            else:
+                self._mocap_pos[:, obj.mocap_id] = pos
+                self._mocap_quat[:, obj.mocap_id] = rot[:, _WXYZ]
+        return self._batch.state.copy()
 
     def _bind_state(self) -> None:
         b = self._batch
@@ -144,18 +125,7 @@ class MujocoEngine(Engine):
 
     def reset_envs(self, env_ids: Tensor | None) -> None:
         ids = self._ids(env_ids)
-        if ids.size == 0:
-            return
-        self._batch.reset(ids, stage=mujoco.mjtStage.mjSTAGE_NONE.value)
-        for obj, starts in zip(self._objs, self._start, strict=True):
-            pos = np.stack([starts[i][0] for i in ids])
-            rot = np.stack([starts[i][1] for i in ids])[:, _WXYZ]
-            if obj.is_free:
-                self._qpos[ids, obj.root_qpos : obj.root_qpos + 3] = pos
-                self._qpos[ids, obj.root_qpos + 3 : obj.root_qpos + 7] = rot
-            else:
-                self._mocap_pos[ids, obj.mocap_id] = pos
-                self._mocap_quat[ids, obj.mocap_id] = rot
+        self._batch.state[ids] = self._start_state[ids]
         self._touch(ids)
 
     # ------------------------------------------------------------------ stepping
@@ -199,7 +169,9 @@ class MujocoEngine(Engine):
         self._failed |= (self._batch.warning[:, _BAD, 1] > self._warnings_seen).any(axis=1)
         self._failed |= ~(np.isfinite(self._qpos).all(axis=1) & np.isfinite(self._qvel).all(axis=1))
         if self._failed.any():
-            self.reset_envs(torch.from_numpy(np.flatnonzero(self._failed)))
+            ids = np.flatnonzero(self._failed)
+            self._batch.reset(ids, stage=mujoco.mjtStage.mjSTAGE_NONE.value)  # its warnings too
+            self.reset_envs(torch.from_numpy(ids))
         self._warnings_seen[:] = self._batch.warning[:, _BAD, 1]
 
     def _apply_explicit_pd(self) -> None:
@@ -224,10 +196,10 @@ class MujocoEngine(Engine):
         return float(self._time[env_id])
 
     def get_objs_per_env(self) -> int:
-        return len(self._objects)
+        return len(self._builder.objects)
 
     def get_obj_type(self, obj_id: int) -> ObjType:
-        return self._objects[obj_id].obj_type
+        return self._builder.objects[obj_id].obj_type
 
     def get_obj_num_bodies(self, obj_id: int) -> int:
         return len(self._objs[obj_id].info.bodies)
@@ -241,7 +213,8 @@ class MujocoEngine(Engine):
     def find_obj_body_id(self, obj_id: int, body_name: str) -> int:
         names = self.get_obj_body_names(obj_id)
         if body_name not in names:
-            raise ConfigError(f"{self._objects[obj_id].asset_file}: no body {body_name!r}{nearest(body_name, names)}")
+            file = self._builder.objects[obj_id].asset_file
+            raise ConfigError(f"{file}: no body {body_name!r}{nearest(body_name, names)}")
         return names.index(body_name)
 
     def get_obj_mass(self, obj_id: int) -> float:
@@ -446,9 +419,13 @@ class MujocoEngine(Engine):
 
     def stage_actors(self, env_id: int) -> list[ActorSpec]:
         return [
-            ActorSpec(name=obj.name, asset_file=obj.asset_file, color=self._colors[obj_id][env_id])
-            for obj_id, obj in enumerate(self._objects)
+            ActorSpec(name=obj.name, asset_file=obj.asset_file, color=self._color(obj_id, env_id))
+            for obj_id, obj in enumerate(self._builder.objects)
         ]
+
+    def _color(self, obj_id: int, env_id: int) -> list[float] | None:
+        color = self._builder.colors[obj_id][env_id]
+        return None if color is None else [float(c) for c in color]
 
     def body_poses(self, env_id: int) -> list[tuple[np.ndarray, np.ndarray]]:
         self._flush()
@@ -463,7 +440,7 @@ class MujocoEngine(Engine):
 
 
 def _quiet_warnings() -> None:
-    """MuJoCo writes its warnings to stderr and to a file in the working folder; here they are counted, and debug lines."""
+    """MuJoCo writes its warnings to stderr and to a file in the working folder; here they are debug lines."""
     if mujoco.get_mju_user_warning() is None:
         mujoco.set_mju_user_warning(lambda text: _log.debug("%s", text))
 

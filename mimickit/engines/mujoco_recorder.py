@@ -1,4 +1,6 @@
-"""How the MuJoCo engine films: its snapshots are drawn on the Stage, beside the simulation, on the film crew's thread."""
+"""How the MuJoCo engine films: its snapshots are drawn on the Stage, beside the simulation, on the film
+crew's thread.
+"""
 
 from mimickit.engines.video_recorder import VideoRecorder
 from mimickit.video.film_crew import Filmer

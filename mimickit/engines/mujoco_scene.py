@@ -1,5 +1,6 @@
 """Builds one MuJoCo model out of the objects of an environment, and says where in it each object's state lies."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -63,6 +64,68 @@ class Scene:
 
     model: mujoco.MjModel
     objects: tuple[ObjectLayout, ...]
+
+
+class SceneBuilder:
+    """Collects the objects of all environments, which must be the same but for start pose and colour."""
+
+    def __init__(self, num_envs: int) -> None:
+        self._num_envs = num_envs
+        self._placed: list[int] = []  # number of objects created in each environment
+        self.objects: list[ObjectSpec] = []
+        self.start: list[list[tuple[np.ndarray, np.ndarray]]] = []  # [obj][env] position (3,), rotation (4,)
+        self.colors: list[list[np.ndarray | None]] = []  # [obj][env]
+
+    def create_env(self) -> int:
+        """Open the next environment; returns its id."""
+        if len(self._placed) == self._num_envs:
+            raise ConfigError(f"create_env: all {self._num_envs} environments exist already")
+        self._placed.append(0)
+        return len(self._placed) - 1
+
+    def add(
+        self,
+        env_id: int,
+        spec: ObjectSpec,
+        start_pos: Sequence[float] | np.ndarray | None,
+        start_rot: Sequence[float] | np.ndarray | None,
+        color: Sequence[float] | np.ndarray | None,
+    ) -> int:
+        """Put an object into an environment; returns its id. Raises ConfigError."""
+        if not 0 <= env_id < len(self._placed):
+            raise ConfigError(f"create_obj: env_id {env_id}: {len(self._placed)} environments exist")
+        obj_id = self._register(env_id, spec)
+        pos = np.zeros(3) if start_pos is None else np.asarray(start_pos, dtype=np.float64).reshape(3)
+        rot = np.array([0.0, 0.0, 0.0, 1.0]) if start_rot is None else np.asarray(start_rot, np.float64).reshape(4)
+        self.start[obj_id].append((pos, rot / np.linalg.norm(rot)))
+        self.colors[obj_id].append(None if color is None else np.asarray(color, dtype=np.float64))
+        return obj_id
+
+    def _register(self, env_id: int, spec: ObjectSpec) -> int:
+        obj_id = self._placed[env_id]
+        self._placed[env_id] += 1
+        if env_id == 0:
+            if spec.name in (other.name for other in self.objects):
+                raise ConfigError(f"create_obj: an object named {spec.name!r} exists already")
+            self.objects.append(spec)
+            self.start.append([])
+            self.colors.append([])
+        elif obj_id >= len(self.objects) or self.objects[obj_id] != spec:
+            expected = self.objects[obj_id] if obj_id < len(self.objects) else "no further object"
+            raise ConfigError(
+                f"create_obj: environment {env_id}, object {obj_id}: expected what environment 0 has ({expected}), "
+                f"found {spec}"
+            )
+        return obj_id
+
+    def build(self, control_mode: ControlMode, timestep: float) -> Scene:
+        """The compiled scene. Raises ConfigError where an environment or an object is missing."""
+        if len(self._placed) != self._num_envs or len(set(self._placed)) != 1 or not self.objects:
+            raise ConfigError(
+                f"initialize_sim: expected {self._num_envs} environments with the same objects, found "
+                f"{len(self._placed)} with {sorted(set(self._placed))} objects"
+            )
+        return build_scene(self.objects, control_mode, timestep)
 
 
 def build_scene(objects: list[ObjectSpec], control_mode: ControlMode, timestep: float) -> Scene:

@@ -100,7 +100,8 @@ class CharEnv(SimEnv):
             if "file" not in obj:
                 raise ConfigError(f"{self._source}: objects[{index}]: expected the key 'file', found {sorted(obj)}")
             self._engine.create_obj(
-                env_id, ObjType.RIGID, obj["file"], f"object{index}", start_pos=obj.get("pos"), start_rot=obj.get("rot"),
+                env_id, ObjType.RIGID, obj["file"], f"object{index}",
+                start_pos=obj.get("pos"), start_rot=obj.get("rot"),
                 fix_root=as_bool(obj.get("fix_root", True), f"objects[{index}].fix_root", self._source),
             )  # fmt: skip
 
@@ -176,15 +177,15 @@ class CharEnv(SimEnv):
 
     def _compute_obs(self, env_ids: Tensor | None) -> Tensor:
         engine, char = self._engine, self._char_id
-        pick = (lambda x: x) if env_ids is None else (lambda x: x[env_ids])
+        pick = slice(None) if env_ids is None else env_ids
         return observations.char_obs(
-            root_pos=pick(engine.get_root_pos(char)),
-            root_rot=pick(engine.get_root_rot(char)),
-            root_vel=pick(engine.get_root_vel(char)),
-            root_ang_vel=pick(engine.get_root_ang_vel(char)),
-            dof_pos=pick(engine.get_dof_pos(char)),
-            dof_vel=pick(engine.get_dof_vel(char)),
-            body_pos=pick(engine.get_body_pos(char)),
+            root_pos=engine.get_root_pos(char)[pick],
+            root_rot=engine.get_root_rot(char)[pick],
+            root_vel=engine.get_root_vel(char)[pick],
+            root_ang_vel=engine.get_root_ang_vel(char)[pick],
+            dof_pos=engine.get_dof_pos(char)[pick],
+            dof_vel=engine.get_dof_vel(char)[pick],
+            body_pos=engine.get_body_pos(char)[pick],
             global_obs=self._global_obs,
             root_height_obs=self._root_height_obs,
         )

@@ -133,8 +133,9 @@ class DeepMimicEnv(CharEnv):
         self._action_mode = _choice(ActionMode, config, "action_mode", "absolute", source)
         self._residual_scale = number("residual_scale", 0.5)
         self._lookahead = number("residual_lookahead", 0.1)
-        weights = {field.name: number(f"reward_{field.name}", field.default) for field in fields(RewardConfig)}
-        self._reward_config = RewardConfig(**weights)
+        default = RewardConfig()
+        terms = [field.name for field in fields(RewardConfig)]
+        self._reward_config = RewardConfig(**{t: number(f"reward_{t}", getattr(default, t)) for t in terms})
         self.reward_bound = self._reward_config.bound
         # moments at which the reference is read: now, the target steps, and where a residual action is added
         self._moments = [0.0, *(step * dt for step in self._tar_steps), self._lookahead]

@@ -55,7 +55,8 @@ def target_obs(
     root_pos (n, 3), root_rot (n, 4): the character's. tar_root_pos (n, T, 3), tar_root_rot (n, T, 4),
     tar_dof_pos (n, T, D), tar_key_pos (n, T, K, 3): the reference's, at the future steps.
     """
-    offsets = torch.cat(((tar_root_pos - root_pos.unsqueeze(1)).unsqueeze(2), tar_key_pos - tar_root_pos.unsqueeze(2)), 2)
+    root_offset = (tar_root_pos - root_pos.unsqueeze(1)).unsqueeze(2)
+    offsets = torch.cat((root_offset, tar_key_pos - tar_root_pos.unsqueeze(2)), dim=2)
     if not global_obs:
         frame = heading_quat_inv(root_rot).unsqueeze(1)
         tar_root_rot = quat_mul(frame, tar_root_rot)

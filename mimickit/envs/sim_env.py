@@ -1,4 +1,4 @@
-"""An environment on a physics engine. Entering TEST mode switches the engine's recorder on, leaving it switches it off."""
+"""An environment on a physics engine, which films itself while the environment is in TEST mode."""
 
 import abc
 from collections.abc import Mapping
@@ -166,18 +166,15 @@ class SimEnv(BaseEnv):
         if clip is not None:
             self._media.setdefault("test_video", []).append(clip.to_media())
 
-    def _is_filming(self) -> bool:
-        return self._engine.enabled_record_video() and self._engine.get_video_recorder().is_recording
-
     def _film_episode_begin(self, env_ids: Tensor) -> None:
-        if self._is_filming():
+        if self._engine.is_recording_video():
             recorder, env_id = self._engine.get_video_recorder(), self._engine.get_video_config().env
             if bool((env_ids == env_id).any()):
                 recorder.begin_episode({"episode": int(self._episodes[env_id]), **self._film_facts(env_id)})
                 self._film_show_ghost()
 
     def _film_step(self, reward: Tensor, done: Tensor) -> None:
-        if not self._is_filming():
+        if not self._engine.is_recording_video():
             return
         recorder, env_id = self._engine.get_video_recorder(), self._engine.get_video_config().env
         steps, total = int(self._steps[env_id]), float(self._returns[env_id])

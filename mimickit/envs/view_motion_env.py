@@ -1,4 +1,4 @@
-"""Plays a motion clip on its character. Nothing is learned and no policy is needed; what is filmed is the clip itself."""
+"""Plays a motion clip on its character: nothing is learned, no policy is needed, the clip itself is filmed."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,6 +1,7 @@
 """Checks on keys and values of configurations: every error names the source, what was found and what was expected."""
 
 import difflib
+import math
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -30,7 +31,7 @@ def as_float(value: Any, key: str, source: str) -> float:
         number = float(value)
     except (TypeError, ValueError):
         raise ConfigError(f"{source}: {key}: expected a number, found {value!r}") from None
-    if number != number:
+    if math.isnan(number):
         raise ConfigError(f"{source}: {key}: expected a number, found NaN")
     return number
 

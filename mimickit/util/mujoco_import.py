@@ -9,16 +9,17 @@ _NO_GL = "off"  # MuJoCo's own word for "choose no GL at import"
 def ensure_mujoco_importable() -> None:
     """Import mujoco now if MUJOCO_GL could make a plain `import mujoco` fail.
 
-    mujoco loads the GL that MUJOCO_GL names while it is being imported, and a missing library is an error there: on a
-    machine where nothing can be filmed, nothing could be trained either. Here it is imported without a GL in that case;
-    what is wrong is reported when something is to be filmed. Does nothing where MUJOCO_GL is unset.
+    mujoco loads the GL that MUJOCO_GL names while it is being imported, and a missing library is an error
+    there: on a machine where nothing can be filmed, nothing could be trained either. Here it is imported
+    without a GL in that case; what is wrong is reported when something is to be filmed. Does nothing where
+    MUJOCO_GL is unset.
     """
     if "mujoco" in sys.modules or not os.environ.get("MUJOCO_GL"):
         return
     wanted = os.environ["MUJOCO_GL"]
     platform = os.environ.get("PYOPENGL_PLATFORM")
     try:
-        import mujoco  # noqa: F401
+        import mujoco
     except Exception:
         _restore("PYOPENGL_PLATFORM", platform)
         os.environ["MUJOCO_GL"] = _NO_GL

@@ -1,7 +1,7 @@
 """Rotation maths on torch tensors.
 
-Quaternions are x y z w, unit length, shape (..., 4); vectors are (..., 3); exponential maps (..., 3) are axis times angle
-in radians. Every function is vectorised over the leading dimensions, which broadcast.
+Quaternions are x y z w, unit length, shape (..., 4); vectors are (..., 3); exponential maps (..., 3) are axis times
+angle in radians. Every function is vectorised over the leading dimensions, which broadcast.
 """
 
 import torch
@@ -49,8 +49,7 @@ def quat_positive(q: Tensor) -> Tensor:
 
 def quat_rotate(q: Tensor, v: Tensor) -> Tensor:
     """Vectors v rotated by q."""
-    xyz = q[..., :3]
-    xyz, v = torch.broadcast_tensors(xyz, v)
+    xyz, v = torch.broadcast_tensors(q[..., :3], v)  # type: ignore[no-untyped-call]
     t = 2.0 * torch.linalg.cross(xyz, v)
     return v + q[..., 3:] * t + torch.linalg.cross(xyz, t)
 

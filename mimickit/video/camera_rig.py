@@ -13,7 +13,8 @@ from mimickit.video.config import VideoConfig
 
 FloatArray = NDArray[np.float64]
 
-# The default view: from the subject's right and front, so that what walks along +x crosses the picture and comes closer.
+# The default view: from the subject's right and front, so that what walks along +x crosses the picture and
+# comes closer.
 _AZIMUTH = math.radians(-62.0)  # of the eye, seen from the subject, from +x
 _ELEVATION = math.radians(11.0)
 _FILL = 0.52  # share of the picture's height that a standing subject takes
@@ -81,7 +82,9 @@ class CameraRig:
     def pose(
         self, *, time: float, root_pos: FloatArray, root_rot: FloatArray, size: SubjectSize, is_cut: bool
     ) -> CameraPose:
-        """The camera of the frame at time (s); the arguments are as in Shot. Raises ValueError if a mode gives no numbers."""
+        """The camera of the frame at time (s); the arguments are as in Shot. Raises ValueError if a mode
+        gives no numbers.
+        """
         moved = 0.0 if self._last is None else float(np.linalg.norm(root_pos - self._last[1]))
         dt = 0.0 if self._last is None else time - self._last[0]
         cut = is_cut or self._last is None or moved > max(_CUT_DISTANCE, 20.0 * dt)
@@ -91,7 +94,9 @@ class CameraRig:
 
 
 class TrackCamera:
-    """Follows the subject from a fixed side. It has no lag behind a steady walk and swings softly into a change of pace."""
+    """Follows the subject from a fixed side. It has no lag behind a steady walk and swings softly into a
+    change of pace.
+    """
 
     def __init__(self) -> None:
         self._spring = FollowSpring(np.array([_SMOOTH_RATE, _SMOOTH_RATE, _SMOOTH_RATE_UP]))
@@ -100,7 +105,9 @@ class TrackCamera:
         return _relative_pose(shot, self.place(shot), default_offset(shot.config, shot.size.height))
 
     def place(self, shot: Shot) -> FloatArray:
-        """(3,) the subject's place on the ground, smoothed; z is how far the picture rises and sinks with it (m)."""
+        """(3,) the subject's place on the ground, smoothed; z is how far the picture rises and sinks with it
+        (m).
+        """
         rise = float(shot.root_pos[2]) - shot.size.root_height
         band = _CALM_BAND * shot.size.height
         goal = np.array([shot.root_pos[0], shot.root_pos[1], rise - 0.5 * min(max(rise, -band), band)])
@@ -144,9 +151,9 @@ class StillCamera:
 class FollowSpring:
     """A critically damped spring on which one point follows another; exact at any frame rate.
 
-    The point is tied to its goal by e'' + 2 w e' + w^2 e = 0 in the goal's own moving frame, so that a goal of constant
-    velocity is followed without lag. Between two frames the goal is taken to move in a straight line, for which the
-    equation has a closed solution.
+    The point is tied to its goal by e'' + 2 w e' + w^2 e = 0 in the goal's own moving frame, so that a goal
+    of constant velocity is followed without lag. Between two frames the goal is taken to move in a straight
+    line, for which the equation has a closed solution.
     """
 
     def __init__(self, rate: FloatArray) -> None:
@@ -183,7 +190,9 @@ CAMERA_MODES: dict[str, Callable[[], CameraMode]] = {
 
 
 def make_camera(name: str) -> CameraMode:
-    """A new camera of a mode named in CAMERA_MODES or given as package.module:function (or class). Raises ConfigError."""
+    """A new camera of a mode named in CAMERA_MODES or given as package.module:function (or class). Raises
+    ConfigError.
+    """
     if name in CAMERA_MODES:
         return CAMERA_MODES[name]()
     module_name, colon, attribute = name.partition(":")
@@ -204,7 +213,9 @@ def make_camera(name: str) -> CameraMode:
 
 
 def default_offset(config: VideoConfig, height: float) -> tuple[FloatArray, FloatArray]:
-    """Eye and target (3,) relative to the subject's place on the ground: the configured ones, or fitted to its height."""
+    """Eye and target (3,) relative to the subject's place on the ground: the configured ones, or fitted to
+    its height.
+    """
     height = max(height, 0.2)
     target = np.array([0.0, 0.0, _AIM_HEIGHT * height]) if config.target is None else np.array(config.target)
     if config.position is not None:
@@ -224,7 +235,9 @@ def _relative_pose(shot: Shot, place: FloatArray, offset: tuple[FloatArray, Floa
 
 
 def _filmable(pose: CameraPose, name: str) -> CameraPose:
-    """The pose with what no picture could be made of put right: an eye under ground or in its target, a parallel up."""
+    """The pose with what no picture could be made of put right: an eye under ground or in its target, a
+    parallel up.
+    """
     eye, target = np.array(pose.eye, dtype=np.float64), np.array(pose.target, dtype=np.float64)
     up = np.array(pose.up, dtype=np.float64)
     if not (eye.shape == target.shape == up.shape == (3,) and np.all(np.isfinite([eye, target, up]))):

@@ -32,7 +32,9 @@ class GhostMode(Enum):
 
 @dataclass(frozen=True)
 class VideoConfig:
-    """How a clip is filmed. Checked when made: raises ConfigError naming the field, the value and what was expected."""
+    """How a clip is filmed. Checked when made: raises ConfigError naming the field, the value and what was
+    expected.
+    """
 
     enabled: bool = False
     """Whether environments film themselves in TEST mode."""
@@ -41,11 +43,14 @@ class VideoConfig:
     height: int = 480
     """Pixels."""
     fps: float | None = None
-    """Frames per second of the file; None is the control rate, a lower one skips frames and keeps real time."""
+    """Frames per second of the file; None is the control rate, a lower one skips frames and keeps real time.
+    """
     camera: str = "track"
     """Name of a camera mode (track, still, orbit) or a function of one's own as package.module:function."""
     position: Vector | None = None
-    """Where the camera is (m): track and orbit from the subject's place on the ground, still in the environment's frame."""
+    """Where the camera is (m): track and orbit from the subject's place on the ground, still in the
+    environment's frame.
+    """
     target: Vector | None = None
     """What the camera looks at (m), in the same frame as position."""
     fov: float = 45.0
@@ -86,7 +91,9 @@ class VideoConfig:
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any], source: str) -> "VideoConfig":
-        """From YAML or flags, numbers and booleans may be strings; unknown keys are refused. source names the file."""
+        """From YAML or flags, numbers and booleans may be strings; unknown keys are refused. source names the
+        file.
+        """
         return cls().updated(values, source)
 
     def updated(self, values: Mapping[str, Any], source: str) -> "VideoConfig":

@@ -60,8 +60,9 @@ class Wrap:
 class FilmCrew:
     """Films one clip after the other on a thread of its own, which starts with the first clip.
 
-    film() blocks while the crew is more than a few snapshots behind: memory stays flat and nothing is dropped. What fails
-    on the thread ends the clip and is kept in `error`; later snapshots of that clip are let go.
+    film() blocks while the crew is more than a few snapshots behind: memory stays flat and nothing is
+    dropped. What fails on the thread ends the clip and is kept in `error`; later snapshots of that clip are
+    let go.
     """
 
     def __init__(self, filmer: Filmer) -> None:
@@ -79,7 +80,7 @@ class FilmCrew:
             self._thread = threading.Thread(target=self._work.run, name="film-crew", daemon=True)
             self._thread.start()
             # the thread knows nothing of this object: a crew that is forgotten goes home
-            weakref.finalize(self, self._work.orders.put, None)
+            weakref.finalize(self, self._work.orders.put, None).atexit = False
         self._work.error = None
         self._put(plan)
 
@@ -125,7 +126,10 @@ class _Work:
     def run(self) -> None:
         while (order := self.orders.get()) is not None:
             if isinstance(order, Future):
-                order.set_result(self._wrap())
+                try:
+                    order.set_result(self._wrap())
+                except Exception as error:  # somebody waits for the future
+                    order.set_result(Wrap(error=error))
             elif self.error is None:
                 try:
                     self._follow(order)

@@ -1,7 +1,8 @@
 """Streams frames to ffmpeg as H.264, and gives the file its name only when it is complete.
 
-While a clip is filmed it is a fragmented MP4 called <name>.mp4.part: whatever kills the process, what was written until
-then plays. When it is complete it is copied, not encoded again, into a plain MP4 with its index in front.
+While a clip is filmed it is a fragmented MP4 called <name>.mp4.part: whatever kills the process, what was
+written until then plays. When it is complete it is copied, not encoded again, into a plain MP4 with its index
+in front.
 """
 
 import contextlib
@@ -26,6 +27,7 @@ _PRESETS = {
     Quality.STANDARD: ("veryfast", 21),
     Quality.HIGH: ("medium", 18),
 }
+_QUIET = ("-hide_banner", "-loglevel", "error")
 _KEYFRAME_SECONDS = 2.0  # a viewer can jump to, and a killed process loses at most, this much
 _PIPE_BYTES = 1 << 20  # the most that Linux gives a pipe without privilege
 _END_TIMEOUT = 120.0  # s for ffmpeg to finish what it was given
@@ -33,7 +35,9 @@ _END_TIMEOUT = 120.0  # s for ffmpeg to finish what it was given
 
 @functools.cache
 def find_ffmpeg() -> str:
-    """Path of the encoder: the one that imageio-ffmpeg brings, IMAGEIO_FFMPEG_EXE, or the system's. Raises VideoError."""
+    """Path of the encoder: the one that imageio-ffmpeg brings, IMAGEIO_FFMPEG_EXE, or the system's. Raises
+    VideoError.
+    """
     try:
         import imageio_ffmpeg
 
@@ -122,19 +126,31 @@ class FrameWriter:
 
 
 def finalize(part: Path, final: Path) -> Path:
-    """Make the complete part a plain MP4 with its index in front, under the name final; returns the name it has.
+    """Turn the complete part into a plain MP4 with its index in front, named final; returns the name it
+    has.
 
-    A file that exists is never written over: the name then gets a number. The part is gone afterwards. Raises VideoError,
-    with the part left in place.
+    A file that exists is never written over: the name then gets a number. The part is gone afterwards. Raises
+    VideoError, with the part left in place.
     """
     whole = part.with_name(part.name + ".tmp")
     try:
         with tempfile.TemporaryFile() as errors:
+            words = "-c copy -movflags +faststart -f mp4"
             command = [
-                find_ffmpeg(), "-hide_banner", "-loglevel", "error", "-nostdin", "-y", "-f", "mp4", "-i", str(part),
-                "-c", "copy", "-movflags", "+faststart", "-f", "mp4", str(whole),
-            ]  # fmt: skip
-            code = subprocess.run(command, stderr=errors, start_new_session=True, check=False).returncode
+                find_ffmpeg(),
+                *_QUIET,
+                "-y",
+                "-f",
+                "mp4",
+                "-i",
+                f"file:{part}",
+                *words.split(),
+                f"file:{whole}",
+            ]
+            process = subprocess.run(
+                command, stdin=subprocess.DEVNULL, stderr=errors, start_new_session=True, check=False
+            )
+            code = process.returncode
             if code != 0:
                 raise VideoError(f"{final}: {_cause(code, errors, None)}; the film is in {part}")
         name = _give_name(whole, final)
@@ -148,8 +164,9 @@ def finalize(part: Path, final: Path) -> Path:
 
 
 def reserve_name(path: Path) -> Path:
-    """Choose the name of a clip: path, or path with a number where it is taken; its part is created empty, so that no other
-    process chooses the same, and so is its folder. Raises VideoError where nothing can be written.
+    """Choose the name of a clip: path, or path with a number where it is taken; its part is created empty, so
+    that no other process chooses the same, and so is its folder. Raises VideoError where nothing can be
+    written.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -163,7 +180,7 @@ def reserve_name(path: Path) -> Path:
 
 
 def free_name(path: Path) -> Path:
-    """path, or the first of <stem>_001, _002, ... for which there is neither a clip, a part nor a side file."""
+    """path, or the first of <stem>_001, _002, ... of which there is neither clip, part nor side file."""
     number, candidate = 0, path
     while any(p.exists() for p in (candidate, part_of(candidate), candidate.with_suffix(".json"))):
         number += 1
@@ -195,18 +212,18 @@ def _give_name(source: Path, final: Path) -> Path:
 def _encode_command(part: Path, width: int, height: int, fps: float, quality: Quality) -> list[str]:
     preset, crf = _PRESETS[quality]
     gop = max(1, round(_KEYFRAME_SECONDS * fps))
-    return [
-        find_ffmpeg(), "-hide_banner", "-loglevel", "error", "-y",
-        "-f", "rawvideo", "-pix_fmt", "yuv420p", "-s", f"{width}x{height}", "-r", f"{fps:.6g}", "-i", "pipe:0",
-        "-an", "-c:v", "libx264", "-preset", preset, "-crf", str(crf), "-pix_fmt", "yuv420p", "-g", str(gop),
-        "-color_range", "tv", "-colorspace", "smpte170m", "-color_primaries", "smpte170m", "-color_trc", "smpte170m",
-        "-movflags", "+frag_keyframe+empty_moov+default_base_moof+negative_cts_offsets", "-flush_packets", "1",
-        "-f", "mp4", str(part),
-    ]  # fmt: skip
+    flags = "+frag_keyframe+empty_moov+default_base_moof+negative_cts_offsets"
+    words = (
+        f"-f rawvideo -pix_fmt yuv420p -s {width}x{height} -r {fps:.6g} -i pipe:0 "
+        f"-an -c:v libx264 -preset {preset} -crf {crf} -pix_fmt yuv420p -g {gop} "
+        "-color_range tv -colorspace smpte170m -color_primaries smpte170m -color_trc smpte170m "
+        f"-movflags {flags} -flush_packets 1 -f mp4"
+    )
+    return [find_ffmpeg(), *_QUIET, "-y", *words.split(), f"file:{part}"]
 
 
 def _enlarge_pipe(pipe: IO[bytes]) -> None:
-    """Let ffmpeg's pipe hold more than a frame, where the system can: fewer switches between the processes."""
+    """Let ffmpeg's pipe hold a whole frame, where the system can: fewer switches between processes."""
     try:
         import fcntl
 

@@ -1,12 +1,13 @@
 """Opens a GL context without a display, when something is first to be drawn, on the thread that draws.
 
-mujoco.Renderer takes whatever GL was chosen while mujoco was imported, which without a display and without MUJOCO_GL is
-one that can't work. Here the choice is made late and by trying.
+mujoco.Renderer takes whatever GL was chosen while mujoco was imported, which without a display and without
+MUJOCO_GL is one that can't work. Here the choice is made late and by trying.
 """
 
 import atexit
 import contextlib
 import importlib
+import logging
 import os
 import platform
 import sys
@@ -18,9 +19,10 @@ from mimickit.video.errors import VideoError
 _OFF = ("disable", "disabled", "off", "false", "0")
 _WINDOWED = ("glfw", "glx", "wgl", "enable", "enabled", "on", "true", "1")
 _INSTALL_HINT = (
-    "EGL comes with the GPU's driver, or for drawing on the CPU with: apt-get install libegl1 libgl1-mesa-dri; "
+    "EGL comes with the GPU's driver, or to draw on the CPU with: apt-get install libegl1 libgl1-mesa-dri; "
     "OSMesa with: apt-get install libosmesa6. MUJOCO_GL=egl or MUJOCO_GL=osmesa asks for one of them only"
 )
+logging.getLogger("OpenGL.acceleratesupport").setLevel(logging.WARNING)  # says that it does without an extra
 _before_exit: list[Callable[[], None]] = []
 
 
@@ -35,7 +37,7 @@ class GLContext(Protocol):
 
 
 def candidate_backends() -> list[str]:
-    """GL backends to try, in order; MUJOCO_GL where set is the only one. Raises VideoError if it allows none."""
+    """GL backends to try, in order; only MUJOCO_GL where it is set. Raises VideoError if it allows none."""
     wanted = os.environ.get("MUJOCO_GL", "").lower().strip()
     has_display = bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
     if wanted in _OFF:
@@ -52,7 +54,9 @@ def candidate_backends() -> list[str]:
 
 
 def open_context(width: int, height: int) -> GLContext:
-    """A GL context made current on the calling thread. Raises VideoError saying what was tried and what to install."""
+    """A GL context made current on the calling thread. Raises VideoError saying what was tried and what to
+    install.
+    """
     failures = []
     for name in candidate_backends():
         try:
@@ -69,7 +73,9 @@ def open_context(width: int, height: int) -> GLContext:
 
 @contextlib.contextmanager
 def _undone_on_failure(name: str) -> Iterator[None]:
-    """A backend that fails leaves PyOpenGL bound to it; put modules and environment back so that the next can be tried."""
+    """A backend that fails leaves PyOpenGL bound to it; put modules and environment back so that the next can
+    be tried.
+    """
     variables = {key: os.environ.get(key) for key in ("MUJOCO_GL", "PYOPENGL_PLATFORM")}
     modules = set(sys.modules)
     if name == "osmesa":
@@ -99,7 +105,8 @@ def call_before_exit(callback: Callable[[], None]) -> None:
 
 
 def _arm_exit() -> None:
-    # mujoco.egl registers the end of EGL when it opens its first context, and what was registered last is called first
+    # mujoco.egl registers the end of EGL when it opens its first context, and what was registered last is
+    # called first
     atexit.unregister(_run_before_exit)
     atexit.register(_run_before_exit)
 

@@ -17,12 +17,16 @@ from mimickit.video.stage_scene import StageScene, build_scene, key_light_positi
 
 Frame = NDArray[np.uint8]
 
+_GEOM = int(mujoco.mjtObj.mjOBJ_GEOM)
+_DECOR = int(mujoco.mjtCatBit.mjCAT_DECOR)
 _FONT_SCALE = 100  # the smallest of MuJoCo's fonts; none is drawn
+_UPRIGHT = np.array([0.0, 0.0, 0.0, 1.0])
 _FAR_AWAY = np.array([0.0, 0.0, -1000.0])  # where an actor goes that the snapshot doesn't place
 
 
 class Stage:
-    """Actors and ghosts on a lit ground under a sky. All methods are called on one thread, which owns its GL context.
+    """Actors and ghosts on a lit ground under a sky. All methods are called on one thread, which owns its GL
+    context.
 
     Frames are (height, width, 3) uint8 RGB.
     """
@@ -88,7 +92,9 @@ class _Renderer:
         self._mjv = mujoco.MjvScene(model, maxgeom=model.ngeom + 64)
         self._option = mujoco.MjvOption()
         self._option.sitegroup[:] = 0
+        self._mjv.flags[mujoco.mjtRndFlag.mjRND_HAZE] = False
         self._camera = mujoco.MjvCamera()
+        self._unshadowed: list[Any] | None = None
         self._rect = mujoco.MjrRect(0, 0, width, height)
         self._mjr = mujoco.MjrContext(model, _FONT_SCALE)
         mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._mjr)
@@ -105,8 +111,7 @@ class _Renderer:
         ):
             found, expected = [len(p) for p, _ in snapshot.poses], list(counts[:num_actors])
             raise VideoError(f"a snapshot's bodies: expected {expected} (one number an actor), found {found}")
-        for n in counts[len(poses) :]:
-            poses.append((np.tile(_FAR_AWAY, (n, 1)), np.tile([0.0, 0.0, 0.0, 1.0], (n, 1))))
+        poses.extend((np.tile(_FAR_AWAY, (n, 1)), np.tile(_UPRIGHT, (n, 1))) for n in counts[len(poses) :])
         pos = np.concatenate([p for p, _ in poses])
         rot = quat_to_matrix(np.concatenate([r for _, r in poses]))
         if not (np.isfinite(pos).all() and np.isfinite(rot).all()):
@@ -126,6 +131,7 @@ class _Renderer:
         mujoco.mjv_updateScene(
             self._model, self._data, self._option, None, self._camera, mujoco.mjtCatBit.mjCAT_ALL, self._mjv
         )
+        self._unshadow()
         forward, up = camera_axes(camera)
         for view in self._mjv.camera:
             view.pos, view.forward, view.up = camera.eye, forward, up
@@ -133,6 +139,19 @@ class _Renderer:
         mujoco.mjr_readPixels(self._flipped, None, self._rect, self._mjr)
         np.copyto(self._frame, self._flipped[::-1])  # GL's first row is the lowest
         return self._frame
+
+    def _unshadow(self) -> None:
+        """Make decorations, which cast no shadow, of ghosts and of the ground, which would speckle in its
+        own.
+
+        Needed for every frame: mjv_updateScene says anew of every geom what it is.
+        """
+        if self._unshadowed is None:
+            ids = set(self._scene.unshadowed_geoms.tolist())
+            geoms = self._mjv.geoms[: self._mjv.ngeom]
+            self._unshadowed = [geom for geom in geoms if geom.objtype == _GEOM and geom.objid in ids]
+        for geom in self._unshadowed:
+            geom.category = _DECOR
 
     def _aim(self, camera: CameraPose) -> None:
         look = camera.target - camera.eye

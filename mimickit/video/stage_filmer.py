@@ -68,7 +68,9 @@ class StageFilmer:
     def _set_beside(
         self, snapshot: Snapshot, camera: CameraPose, stage: Stage
     ) -> tuple[Snapshot, CameraPose]:
-        """Shift the ghosts to the right of the first picture, and the camera by half of it, so that both are in view."""
+        """Shift the ghosts to the right of the first picture, and the camera by half of it, so that both are
+        in view.
+        """
         if self._beside is None:
             forward, up = camera_axes(camera)
             right = np.cross(forward, up)

@@ -1,4 +1,4 @@
-"""Dresses a MuJoCo scene for filming: ground, sky, light, and the bodies of the actors without their joints."""
+"""Dresses a MuJoCo scene for filming: ground, sky, light, and the actors' bodies without their joints."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -33,13 +33,17 @@ LOOKS = {
     Quality.HIGH: Look(shadow_size=4096, samples=4, slices=40),
 }
 
-# palette: a pale, slightly warm studio floor under a blue sky that fades into the horizon
-_HORIZON = (0.80, 0.86, 0.92)
-_ZENITH = (0.36, 0.55, 0.80)
-_FLOOR = (0.66, 0.68, 0.71)
-_FLOOR_OTHER = (0.61, 0.63, 0.665)
-_LINE = (0.80, 0.82, 0.85)
-_GHOST_COLOR = (0.30, 0.72, 0.98, 0.38)
+# palette: a pale studio floor that dissolves into the haze under a blue sky
+_HAZE = (0.84, 0.89, 0.94)
+_ZENITH = (0.33, 0.54, 0.83)
+_FLOOR = (0.715, 0.735, 0.76)
+_FLOOR_OTHER = (0.645, 0.665, 0.695)
+_LINE = (0.86, 0.875, 0.89)
+_AMBIENT = np.array([0.41, 0.41, 0.42])
+_KEY_COLOR = np.array([0.59, 0.575, 0.55])
+_RIM_COLOR = np.array([0.12, 0.13, 0.15])
+_FILL = 0.10  # of the light that comes from the camera
+_GHOST_COLOR = (0.30, 0.72, 0.98, 0.32)
 # colours for actors whose file has none: one per actor; every second body along a limb is a shade darker
 _ACTOR_COLORS = (
     (0.90, 0.55, 0.25),
@@ -58,18 +62,19 @@ _KEY_DIRECTION = np.array(
     [0.38, 0.62, -1.15]
 )  # of the key light: from behind the default camera's left shoulder
 _RIM_DIRECTION = np.array([-0.5, -0.75, -0.45])
-_FAR = 120.0  # m, what is farther is not drawn
+_FAR = 120.0  # m, to the edge of the ground
 _VISIBLE_GROUPS = 3  # geom groups 0, 1, 2 are visual by MuJoCo's convention
 
 
 @dataclass(frozen=True)
 class StageScene:
-    """A compiled scene, and which of its geoms belongs to which body of the snapshot's flat list of bodies."""
+    """A compiled scene, and which geom of it belongs to which of the snapshot's bodies, strung together."""
 
     model: Any
     body_counts: tuple[int, ...]  # of the actors, then of the ghosts
     geom_ids: NDArray[np.int64]  # (G,) geoms of actors
     geom_body: NDArray[np.int64]  # (G,) index into all actors' bodies strung together
+    unshadowed_geoms: NDArray[np.int64]  # those that cast no shadow: ghosts, and the ground
     body_ids: NDArray[np.int64]  # (N,) the model's body of each of them
     subject: SubjectSize
     key_light: int
@@ -87,8 +92,8 @@ def build_scene(
 ) -> StageScene:
     """Compile a scene of the actors and of ghosts of the first num_ghosts of them.
 
-    width and height are of the frame (pixels); reach is how far the actors spread around the first one (m), which the
-    shadow covers. Raises VideoError, or CharacterError where a file can't be read.
+    width and height are of the frame (pixels); reach is how far the actors spread around the first one (m),
+    which the shadow covers. Raises VideoError, or CharacterError where a file can't be read.
     """
     cast = [*actors, *(replace(actor, is_ghost=True) for actor in actors[:num_ghosts])]
     spec = _dressed_set(LOOKS[quality], width, height, reach)
@@ -104,15 +109,16 @@ def build_scene(
     owner[body_ids] = np.arange(len(body_ids))
     geom_ids = np.flatnonzero(owner[model.geom_bodyid] >= 0)
     starts = np.concatenate(([0], np.cumsum(counts)))
+    geom_body = owner[model.geom_bodyid[geom_ids]]
     for index, actor in enumerate(cast):
-        own = geom_ids[(owner[model.geom_bodyid[geom_ids]] >= starts[index])
-                       & (owner[model.geom_bodyid[geom_ids]] < starts[index + 1])]  # fmt: skip
+        own = geom_ids[(geom_body >= starts[index]) & (geom_body < starts[index + 1])]
         _paint_actor(model, actor, own, index)
     return StageScene(
         model=model,
         body_counts=tuple(counts),
         geom_ids=geom_ids,
-        geom_body=owner[model.geom_bodyid[geom_ids]],
+        geom_body=geom_body,
+        unshadowed_geoms=np.append(geom_ids[geom_body >= starts[len(actors)]], model.geom("ground").id),
         body_ids=body_ids,
         subject=_subject_size(model, counts[0]) if counts else SubjectSize(1.0, 0.5),
         key_light=model.light("key").id,
@@ -144,11 +150,9 @@ def _dressed_set(look: Look, width: int, height: int, reach: float) -> Any:
     spec.stat.center = [0.0, 0.0, 0.0]
     visual.map.znear, visual.map.zfar = 0.05, _FAR
     visual.map.shadowclip = _SHADOW_MARGIN + min(reach, 40.0)
-    visual.map.haze = 0.35
-    visual.rgba.haze = [*_HORIZON, 1.0]
     visual.headlight.active = 1
-    visual.headlight.ambient = [0.36, 0.37, 0.40]
-    visual.headlight.diffuse = [0.16, 0.16, 0.16]
+    visual.headlight.ambient = _AMBIENT
+    visual.headlight.diffuse = [_FILL] * 3
     visual.headlight.specular = [0.0, 0.0, 0.0]
     _add_lights(spec, casts_shadow=look.shadow_size > 0)
     _add_ground_and_sky(spec)
@@ -157,8 +161,8 @@ def _dressed_set(look: Look, width: int, height: int, reach: float) -> Any:
 
 def _add_lights(spec: Any, *, casts_shadow: bool) -> None:
     for name, direction, color, shadow in (
-        ("key", _KEY_DIRECTION, (0.56, 0.54, 0.50), casts_shadow),
-        ("rim", _RIM_DIRECTION, (0.10, 0.11, 0.13), False),
+        ("key", _KEY_DIRECTION, _KEY_COLOR, casts_shadow),
+        ("rim", _RIM_DIRECTION, _RIM_COLOR, False),
     ):
         light = spec.worldbody.add_light(name=name)
         light.type = mujoco.mjtLightType.mjLIGHT_DIRECTIONAL
@@ -167,7 +171,7 @@ def _add_lights(spec: Any, *, casts_shadow: bool) -> None:
         light.castshadow = shadow
         light.ambient = [0.0, 0.0, 0.0]
         light.diffuse = color
-        light.specular = [0.25 * c for c in color]
+        light.specular = 0.25 * color
 
 
 def _add_ground_and_sky(spec: Any) -> None:
@@ -209,18 +213,29 @@ def _ground_pixels() -> NDArray[np.uint8]:
 
 
 def _sky_pixels() -> NDArray[np.uint8]:
-    """A cube map (6 * 256, 256, 3) whose colour depends on the elevation only, from horizon to zenith, with a little noise
-    against banding. Faces in MuJoCo's order: right, left, up, down, front, back.
+    """A cube map (6 * 256, 256, 3) whose colour depends on the elevation only, from horizon to zenith, with a
+    little noise against banding. Faces in MuJoCo's order: right, left, up, down, front, back.
     """
     n = 256
     across, down = np.meshgrid((np.arange(n) + 0.5) / n * 2 - 1, (np.arange(n) + 0.5) / n * 2 - 1)
     side = -down / np.sqrt(1 + across**2 + down**2)  # sine of the elevation on the four sides
     cap = 1 / np.sqrt(1 + across**2 + down**2)
     elevation = np.stack([side, side, cap, -cap, side, side])
-    blend = np.clip(elevation, 0.0, 1.0) ** 0.6
-    color = np.array(_HORIZON) * (1 - blend[..., None]) + np.array(_ZENITH) * blend[..., None]
+    rise = np.clip(elevation, 0.0, 1.0)[..., None]
+    sky = np.array(_HAZE) + (np.array(_ZENITH) - np.array(_HAZE)) * rise**0.65
+    color = _distant_floor() + (sky - _distant_floor()) * np.clip(rise / 0.045, 0.0, 1.0) ** 0.8
     color = color + (np.random.default_rng(0).random(color.shape[:-1])[..., None] - 0.5) / 255.0
     return _to_bytes(color.reshape(6 * n, n, 3))
+
+
+def _distant_floor() -> FloatArray:
+    """(3,) what the lit cells blur into at the horizon, so that floor and sky meet without an edge."""
+
+    def falls(direction: FloatArray) -> float:
+        return float(-direction[2] / np.linalg.norm(direction))
+
+    light = _AMBIENT + _KEY_COLOR * falls(_KEY_DIRECTION) + _RIM_COLOR * falls(_RIM_DIRECTION)
+    return 0.5 * (np.array(_FLOOR) + np.array(_FLOOR_OTHER)) * light
 
 
 def _to_bytes(color: FloatArray) -> NDArray[np.uint8]:
@@ -231,12 +246,14 @@ def _to_bytes(color: FloatArray) -> NDArray[np.uint8]:
 
 
 def _add_actor(stage: Any, actor: ActorSpec, index: int) -> int:
-    """Put the one body tree of the actor's file on the stage, stripped to what is seen; returns its number of bodies."""
+    """Put the one body tree of the actor's file on the stage, stripped to what is seen; returns its number of
+    bodies.
+    """
     child = load_spec(Path(actor.asset_file))
     # what refers to joints goes first, then the joints: on stage the bodies are put where the snapshot says
     for group in (
-        child.keys, child.sensors, child.actuators, child.tendons, child.equalities, child.excludes, child.pairs,
-        child.skins, child.flexes, child.lights, child.cameras, child.joints,
+        child.keys, child.sensors, child.actuators, child.tendons, child.equalities, child.excludes,
+        child.pairs, child.skins, child.flexes, child.lights, child.cameras, child.joints,
     ):  # fmt: skip
         for element in list(group):
             child.delete(element)

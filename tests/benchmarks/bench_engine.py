@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import numpy as np
 import torch
 import yaml
 from mujoco.batch import Batch
@@ -86,5 +85,4 @@ if __name__ == "__main__":
     from tests.benchmarks.timing import table
 
     torch.set_num_threads(1)
-    np.random.seed(0)
     print(table(run()))

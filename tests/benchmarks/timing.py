@@ -49,9 +49,9 @@ def at_most(name: str, *, measured: str, baseline: str, ratio: float, bound: flo
 def table(rows: list[Row]) -> str:
     """The rows as a Markdown table."""
     lines = ["| what | measured | baseline | ratio | wanted | holds |", "|---|---|---|---|---|---|"]
-    for row in rows:
-        lines.append(
-            f"| {row.name} | {row.measured} | {row.baseline} | {row.ratio:.2f} | {row.wanted} | "
-            f"{'yes' if row.holds else 'NO'} |"
-        )
+    lines += [
+        f"| {row.name} | {row.measured} | {row.baseline} | {row.ratio:.2f} | {row.wanted} | "
+        f"{'yes' if row.holds else 'NO'} |"
+        for row in rows
+    ]
     return "\n".join(lines)

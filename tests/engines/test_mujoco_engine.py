@@ -14,7 +14,8 @@ from mimickit.util.keys import ConfigError
 from mimickit.util.rotations import exp_map_to_quat, quat_diff_angle, quat_mul
 
 HUMANOID = "data/assets/humanoid/humanoid.xml"
-BOX = """<mujoco><worldbody><body name="box"><geom type="box" size="0.1 0.1 0.1" mass="3"/></body></worldbody></mujoco>"""
+BOX = """<mujoco><worldbody>
+<body name="box"><geom type="box" size="0.1 0.1 0.1" mass="3"/></body></worldbody></mujoco>"""
 PENDULUM = """<mujoco><compiler angle="radian"/><worldbody><body name="pivot"><geom size="0.01" mass="1"/>
 <body name="rod"><joint name="swing" axis="0 1 0"/><geom type="sphere" size="0.02" pos="0 0 -0.5" mass="1"/></body>
 </body></worldbody></mujoco>"""

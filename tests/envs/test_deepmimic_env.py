@@ -1,6 +1,7 @@
 """The tracking environment on the real engine, character and clips."""
 
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,8 +18,7 @@ ENV_FILE = "data/envs/deepmimic_humanoid_walk_env.yaml"
 
 
 def make(n: int = 4, *, seed: int = 0, sim_freq: int = 120, **changes: Any) -> DeepMimicEnv:
-    with open(ENV_FILE) as file:
-        config = {**yaml.safe_load(file), **changes}
+    config = {**yaml.safe_load(Path(ENV_FILE).read_text()), **changes}
     engine = MujocoEngine({"control_mode": "pos", "control_freq": 30, "sim_freq": sim_freq}, num_envs=n)
     return DeepMimicEnv(config, engine, num_envs=n, seed=seed, config_source=ENV_FILE)
 

@@ -51,7 +51,8 @@ def test_each_term_falls_as_its_formula_says() -> None:
         other = CharState(**{**state.__dict__, **fields})
         weight, scale = getattr(config, f"{term}_w"), getattr(config, f"{term}_scale")
         expected = config.bound - weight * (1.0 - math.exp(-scale * error))
-        torch.testing.assert_close(reward(other, state, config), torch.full((5,), expected), atol=1e-4, rtol=0, msg=term)
+        found = reward(other, state, config)
+        torch.testing.assert_close(found, torch.full((5,), expected), atol=1e-4, rtol=0, msg=term)
 
 
 def test_errors_have_the_size_of_what_was_moved() -> None:

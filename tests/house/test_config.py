@@ -5,7 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimickit import config
-from mimickit.config import find_path, load_yaml, merge, nest, parse_yaml, project_root, read_arg_file, split_line
+from mimickit.config import (
+    find_path,
+    load_yaml,
+    merge,
+    nest,
+    parse_yaml,
+    project_root,
+    read_arg_file,
+    split_line,
+)
 from mimickit.util.keys import ConfigError
 
 
@@ -35,7 +44,11 @@ def test_a_line_of_an_arg_file(line, words):
     assert texts(line) == words
 
 
-@given(st.lists(st.text(st.characters(blacklist_characters="'\r\n", blacklist_categories=("Cs", "Zl", "Zp", "Cc")))))
+@given(
+    st.lists(
+        st.text(st.characters(blacklist_characters="'\r\n", blacklist_categories=("Cs", "Zl", "Zp", "Cc")))
+    )
+)
 def test_quoted_words_come_back_as_they_are(words):
     assert texts(" ".join(f"'{word}'" for word in words)) == words
 
@@ -66,7 +79,15 @@ def test_bytes_that_are_no_text_are_refused(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("1e-4", 1e-4), ("-1e-3", -1e-3), ("1E5", 1e5), ("2.5e3", 2500.0), ("1.e2", 100.0), ("3", 3), ("0.1", 0.1)],
+    [
+        ("1e-4", 1e-4),
+        ("-1e-3", -1e-3),
+        ("1E5", 1e5),
+        ("2.5e3", 2500.0),
+        ("1.e2", 100.0),
+        ("3", 3),
+        ("0.1", 0.1),
+    ],
 )
 def test_numbers_in_yaml_are_numbers(text, value):
     found = parse_yaml(f"x: {text}", "file")["x"]
@@ -109,7 +130,10 @@ def test_blocks_are_merged_and_lists_replaced():
 
 def test_paths_are_looked_up_in_the_working_directory_then_in_the_project(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert find_path("data/engines/mujoco_engine.yaml", "x") == project_root() / "data/engines/mujoco_engine.yaml"
+    assert (
+        find_path("data/engines/mujoco_engine.yaml", "x")
+        == project_root() / "data/engines/mujoco_engine.yaml"
+    )
     own = tmp_path / "data/engines/mujoco_engine.yaml"
     own.parent.mkdir(parents=True)
     own.touch()

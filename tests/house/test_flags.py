@@ -67,7 +67,9 @@ def test_numbers():
 
 
 def test_small_negative_numbers_are_values_not_flags():
-    request = read("--env.ref_char_offset", "-1e-3", "-.5", "0", "--agent.actor_init=-2e-2", "--video_fov", "1e1")
+    request = read(
+        "--env.ref_char_offset", "-1e-3", "-.5", "0", "--agent.actor_init=-2e-2", "--video_fov", "1e1"
+    )
     assert request.overrides["env"] == {"ref_char_offset": [-1e-3, -0.5, 0]}
     assert request.overrides["agent"] == {"actor_init": -2e-2}
     assert request.video["fov"].words == ("1e1",)
@@ -85,7 +87,9 @@ def test_choices_and_lists():
 
 
 def test_keys_of_yaml_files_can_be_set():
-    request = read("--env.episode_length", "5", "--agent.actor_optimizer.learning_rate", "1e-4", "--agent.x", "[1, 2]")
+    request = read(
+        "--env.episode_length", "5", "--agent.actor_optimizer.learning_rate", "1e-4", "--agent.x", "[1, 2]"
+    )
     assert request.overrides == {
         "env": {"episode_length": 5},
         "agent": {"actor_optimizer": {"learning_rate": 1e-4}, "x": [1, 2]},
@@ -173,7 +177,10 @@ def test_every_shipped_arg_file_is_understood():
 
 def test_every_field_has_a_flag_and_every_flag_a_meaning():
     flags = all_flags()
-    fields = {f"video_{field.name}" for field in dataclasses.fields(VideoConfig)} - {"video_enabled", "video_out_dir"}
+    fields = {f"video_{field.name}" for field in dataclasses.fields(VideoConfig)} - {
+        "video_enabled",
+        "video_out_dir",
+    }
     fields |= {field.name for field in dataclasses.fields(Options)}
     assert fields | {"video", "video_size"} == set(flags)
     assert [name for name, flag in flags.items() if not flag.doc] == []
@@ -182,8 +189,8 @@ def test_every_field_has_a_flag_and_every_flag_a_meaning():
 
 def test_flags_of_the_compatible_command_line_are_all_there():
     names = (
-        "mode arg_file engine_config env_config agent_config num_envs visualize video out_dir logger model_file "
-        "max_samples test_episodes save_int_models rand_seed devices master_port"
+        "mode arg_file engine_config env_config agent_config num_envs visualize video out_dir logger "
+        "model_file max_samples test_episodes save_int_models rand_seed devices master_port"
     )
     assert set(names.split()) <= {flag.name for flag in flags_of(Options)} | {"video"}
 

@@ -10,16 +10,24 @@ def test_a_media_value_describes_itself(tmp_path):
     path.write_bytes(b"x")
     video = Video(path=str(path), fps=30.0, num_frames=90, caption="walk")
     video.validate("test")
-    assert video.to_dict() == {"type": "video", "path": str(path), "fps": 30.0, "num_frames": 90, "caption": "walk"}
+    assert video.to_dict() == {
+        "type": "video",
+        "path": str(path),
+        "fps": 30.0,
+        "num_frames": 90,
+        "caption": "walk",
+    }
 
 
 @pytest.mark.parametrize("kind", [Video, Image, HTML, File])
 def test_a_missing_or_empty_file_is_refused_by_key(tmp_path, kind):
     path = tmp_path / "a.xyz"
-    with pytest.raises(MediaError, match=rf"media 'mine': expected a {kind.KIND} file, found nothing at .*a\.xyz"):
+    with pytest.raises(
+        MediaError, match=rf"media 'mine': expected a {kind.KIND} file, found nothing at .*a\.xyz"
+    ):
         kind(path=path).validate("mine")
     path.touch()
-    with pytest.raises(MediaError, match="media 'mine': .* found an empty file"):
+    with pytest.raises(MediaError, match=r"media 'mine': .* found an empty file"):
         kind(path=path).validate("mine")
 
 

@@ -2,6 +2,7 @@
 
 import json
 import struct
+import time
 from pathlib import Path
 
 BLOCK = 32768  # bytes
@@ -9,13 +10,21 @@ HEADER = struct.Struct("<IHB")  # checksum, length, type of a chunk
 FULL, FIRST, MIDDLE, LAST = 1, 2, 3, 4
 
 
-def read_records(run_folder: Path):
-    """The records (protobuf messages) of the one offline run below a run folder."""
+def read_records(run_folder: Path) -> list:
+    """The records (protobuf messages) of the one finished offline run below a run folder."""
+    (file,) = run_folder.glob("wandb/offline-run-*/*.wandb")
+    for _ in range(100):  # W&B's own process writes the file, and may be a moment behind
+        records = list(_parse(file.read_bytes()))
+        if any(record.HasField("exit") for record in records):
+            return records
+        time.sleep(0.1)
+    raise AssertionError(f"{file}: the run was not finished")
+
+
+def _parse(data: bytes):
     from wandb.proto import wandb_internal_pb2
 
-    (file,) = run_folder.glob("wandb/offline-run-*/*.wandb")
-    data = file.read_bytes()
-    assert data[:4] == b":W&B"
+    assert data[:4] in (b":W&B", b"")
     position, payload = 7, b""
     while position + HEADER.size <= len(data):
         left = BLOCK - position % BLOCK

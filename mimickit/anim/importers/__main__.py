@@ -23,12 +23,8 @@ def main(argv: list[str] | None = None) -> int:
         description="Convert the DeepMimic humanoid clips of the pybullet wheel "
         "(pip download --no-deps pybullet==3.2.7) to this project's motion files.",
     )
-    parser.add_argument(
-        "--source", type=Path, required=True, help="the wheel, or a folder of humanoid3d_*.txt"
-    )
-    parser.add_argument(
-        "--out", type=Path, default=_DATA / "motions/humanoid", help="folder for the .npz files"
-    )
+    parser.add_argument("--source", type=Path, required=True, help="the wheel, or a folder of humanoid3d_*.txt")
+    parser.add_argument("--out", type=Path, default=_DATA / "motions/humanoid", help="folder for the .npz files")
     parser.add_argument("--char_file", type=Path, default=_DATA / "assets/humanoid/humanoid.xml")
     parser.add_argument("--clips", nargs="+", choices=sorted(HUMANOID_CLIPS), default=sorted(HUMANOID_CLIPS))
     args = parser.parse_args(argv)

@@ -4,9 +4,13 @@ import torch
 from torch import Tensor
 
 from mimickit.anim.char_model import CharModel
+from mimickit.anim.clip_table import continuous_quats
 from mimickit.anim.importers.ground import lowest_points
-from mimickit.anim.importers.poses import Cycle, Poses, continuous, join
-from mimickit.util.rotations import exp_map_to_quat, quat_conjugate, quat_mul, quat_to_exp_map
+from mimickit.anim.importers.poses import Cycle, Poses, join, resample
+from mimickit.util.rotations import exp_map_to_quat, quat_conjugate, quat_mul, quat_normalize, quat_to_exp_map
+
+_LIFT_ROUNDS = 500
+_LIFT_TOLERANCE = 1e-4  # m
 
 
 def smooth_jumps(poses: Poses, jumps: list[int], window: float) -> Poses:
@@ -22,7 +26,7 @@ def smooth_jumps(poses: Poses, jumps: list[int], window: float) -> Poses:
 
 
 def _smooth_jump(poses: Poses, s: int, window: float) -> Poses:
-    times, pos, rots = poses.times, poses.root_pos, continuous(poses.rots)
+    times, pos, rots = poses.times, poses.root_pos, continuous_quats(poses.rots)
     before, after = times[s - 1] - times[s - 2], times[s + 1] - times[s]
     gap = times[s] - times[s - 1]
     pos_rate = 0.5 * ((pos[s - 1] - pos[s - 2]) / before + (pos[s + 1] - pos[s]) / after)
@@ -44,32 +48,52 @@ def _turn(a: Tensor, b: Tensor) -> Tensor:
     return quat_to_exp_map(quat_mul(quat_conjugate(a), b))
 
 
-def unroll(poses: Poses, cycle: Cycle) -> Poses:
-    """Three cycles of a loop; its last pose, which is the first of the next cycle, is left out."""
-    once = poses[: len(poses) - 1]
+def unroll(once: Poses, cycle: Cycle) -> Poses:
+    """Three cycles of a loop of which one is given, without the pose that is the first of the next cycle."""
     twice = cycle.next(once)
     return join([once, twice, cycle.next(twice)])
 
 
-def lift_off_ground(poses: Poses, char: CharModel, *, depth: float, window: float, loop: bool) -> Poses:
-    """Poses of which no part reaches deeper than `depth` m below the ground.
+def smooth(poses: Poses, times: Tensor, window: float) -> Poses:
+    """Poses at evenly spaced times, each the mean over `window` s on either side (Hann); 0 only resamples.
 
-    The root is raised by a smooth curve: at every time the most that is needed within `window` seconds,
-    averaged over as long (Hann), so never less than what is needed then and without jitter. Evenly spaced
-    poses only.
+    Where the motion doesn't reach far enough, its first or last pose stands in.
+    """
+    step = float(times[1] - times[0])
+    half = round(window / step)
+    if half == 0:
+        return resample(poses, times)
+    margin = step * torch.arange(1, half + 1, dtype=times.dtype)
+    dense = resample(poses, torch.cat((times[0] - margin.flip(0), times, times[-1] + margin)))
+    values = torch.cat((dense.root_pos, continuous_quats(dense.rots).flatten(1)), dim=1)
+    mean = (values.unfold(0, 2 * half + 1, 1) * _hann(half)).sum(-1)
+    return Poses(times, mean[:, :3], quat_normalize(mean[:, 3:].reshape(len(times), -1, 4)))
+
+
+def lift_off_ground(poses: Poses, char: CharModel, *, depth: float, window: float, loop: bool) -> Poses:
+    """Poses of which no part reaches deeper than `depth` m below the ground, but for a tenth of a millimetre.
+
+    The root is raised by a sum of smooth humps (Hann, `window` s to either side): what is still lacking is
+    spread by that hump and added, again and again. No jitter, and little lift where none is needed. Evenly
+    spaced poses only.
     """
     need = (-depth - lowest_points(poses, char)).clamp_min(0.0)
-    if float(need.max()) == 0.0:
-        return poses
+    need = need[:-1] if loop else need  # the last pose of a loop is its first
     half = max(1, round(window / float(poses.times[1] - poses.times[0])))
-    if loop:  # the first and the last pose are the same
-        need = need[:-1]
-        rows = torch.arange(-2 * half, len(need) + 2 * half) % len(need)
-    else:
-        rows = torch.arange(-2 * half, len(need) + 2 * half).clamp(0, len(need) - 1)
-    most = need[rows].unfold(0, 2 * half + 1, 1).amax(-1)
-    weights = torch.hann_window(2 * half + 3, periodic=False, dtype=need.dtype)[1:-1]
-    lift = (most.unfold(0, 2 * half + 1, 1) * (weights / weights.sum())).sum(-1)
+    rows = torch.arange(-half, len(need) + half)
+    rows = rows % len(need) if loop else rows.clamp(0, len(need) - 1)
+    lift = torch.zeros_like(need)
+    for _ in range(_LIFT_ROUNDS):
+        lacking = (need - lift).clamp_min(0.0)
+        if float(lacking.max()) < _LIFT_TOLERANCE:
+            break
+        lift = lift + (lacking[rows].unfold(0, 2 * half + 1, 1) * _hann(half)).sum(-1)
     lift = torch.cat((lift, lift[:1])) if loop else lift
     up = torch.tensor([0.0, 0.0, 1.0], dtype=need.dtype)
     return Poses(poses.times, poses.root_pos + lift.unsqueeze(1) * up, poses.rots)
+
+
+def _hann(half: int) -> Tensor:
+    """2 half + 1 weights that add up to 1, none of them 0."""
+    weights = torch.hann_window(2 * half + 3, periodic=False, dtype=torch.float64)[1:-1]
+    return weights / weights.sum()

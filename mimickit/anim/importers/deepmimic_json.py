@@ -16,8 +16,9 @@ import torch
 from torch import Tensor
 
 from mimickit.anim.char_model import CharModel
-from mimickit.anim.importers.cleanup import lift_off_ground, smooth_jumps, unroll
-from mimickit.anim.importers.poses import Cycle, Poses, continuous, resample, to_motion
+from mimickit.anim.clip_table import continuous_quats
+from mimickit.anim.importers.cleanup import lift_off_ground, smooth, smooth_jumps, unroll
+from mimickit.anim.importers.poses import Cycle, Poses, to_motion
 from mimickit.anim.motion import LoopMode, Motion, MotionError
 from mimickit.util.rotations import axis_angle_to_quat, quat_mul, quat_normalize
 
@@ -41,14 +42,15 @@ _HINGES = {
 
 @dataclass(frozen=True)
 class ClipOptions:
-    """How a clip is mended on its way."""
+    """How a clip is mended on its way. The seam of a wrapped clip is always smoothed."""
 
     loop_mode: LoopMode
-    jumps: tuple[int, ...] = ()  # source frames that the one before leaps to; smoothed out
+    gaps: tuple[tuple[int, int], ...] = ()  # source frames [first, end) left out and bridged; (s, s): a jump before s
     straight: bool = True  # a wrapped clip's heading is the same in every cycle
-    blend: float = 0.2  # s, on either side of a jump and of a wrapped clip's seam
+    blend: float = 0.2  # s, over which a gap or seam is smoothed on either side
+    smooth: float = 0.0  # s, over which all poses are averaged on either side
     depth: float = 0.01  # m, below ground that is left alone
-    lift_window: float = 0.12  # s
+    lift_window: float = 0.1  # s, over which a lift off the ground fades in and out
 
 
 def import_clip(text: str, char: CharModel, options: ClipOptions, *, source: str) -> Motion:
@@ -58,16 +60,19 @@ def import_clip(text: str, char: CharModel, options: ClipOptions, *, source: str
     length = poses.length
     count = max(1, round(length * _FPS))
     times = torch.linspace(0.0, length, count + 1, dtype=torch.float64)
+    dropped = {frame for first, end in options.gaps for frame in range(first, end)}
+    last = len(poses) - 1
+    kept = [frame for frame in range(last if loop else last + 1) if frame not in dropped]
+    jumps = [kept.index(end) for _, end in options.gaps if end in kept]
+    cycle = Cycle.of(poses, straight=options.straight)
+    poses = poses[kept]
     if loop:
-        cycle = Cycle.of(poses, straight=options.straight)
-        size = len(poses) - 1
+        size = len(kept)
         poses = unroll(poses, cycle)
-        seams = {size, 2 * size} | {jump + k * size for jump in options.jumps for k in range(3)}
-        poses = smooth_jumps(poses, sorted(seams), options.blend)
+        jumps = sorted({size, 2 * size} | {jump + k * size for jump in jumps for k in range(3)})
         times = times + length
-    else:
-        poses = smooth_jumps(poses, list(options.jumps), options.blend)
-    poses = resample(poses, times)
+    poses = smooth_jumps(poses, jumps, options.blend)
+    poses = smooth(poses, times, options.smooth)
     poses = lift_off_ground(poses, char, depth=options.depth, window=options.lift_window, loop=loop)
     return to_motion(poses, char, loop_mode=options.loop_mode, fps=count / length, source=source)
 
@@ -93,7 +98,7 @@ def parse_clip(text: str, char: CharModel, *, source: str) -> Poses:
             angle = _ARM_AT_REST if joint.name.startswith("right") else -_ARM_AT_REST
             hang = axis_angle_to_quat(torch.tensor([1.0, 0.0, 0.0]).double(), torch.tensor(angle).double())
             rots[:, 1 + j] = quat_mul(rots[:, 1 + j], hang)
-    return Poses(times, _vector(rows[:, 1:4]), continuous(rots))
+    return Poses(times, _vector(rows[:, 1:4]), continuous_quats(rots))
 
 
 def _read_rows(text: str, source: str) -> Tensor:
@@ -101,9 +106,7 @@ def _read_rows(text: str, source: str) -> Tensor:
         frames = json.loads(text)["Frames"]
         rows = torch.tensor(frames, dtype=torch.float64)
     except (ValueError, TypeError, KeyError) as error:
-        raise MotionError(
-            f"{source}: expected DeepMimic JSON with rows of numbers in Frames: {error}"
-        ) from None
+        raise MotionError(f"{source}: expected DeepMimic JSON with rows of numbers in Frames: {error}") from None
     if rows.dim() != 2 or rows.shape[1] != FRAME_SIZE or len(rows) < 2:
         raise MotionError(
             f"{source}: Frames: expected 2 rows or more of {FRAME_SIZE} numbers, found {tuple(rows.shape)}"

@@ -15,9 +15,7 @@ _SIGNS = torch.tensor([[x, y, z] for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z
 
 def lowest_points(poses: Poses, char: CharModel, bodies: list[str] | None = None) -> Tensor:
     """Height (T,) m of the lowest point of the colliding spheres, capsules, boxes of all or some bodies."""
-    pos, rot = char.forward_kinematics(
-        poses.root_pos.float(), poses.rots[:, 0].float(), poses.rots[:, 1:].float()
-    )
+    pos, rot = char.forward_kinematics(poses.root_pos.float(), poses.rots[:, 0].float(), poses.rots[:, 1:].float())
     wanted = range(char.num_bodies) if bodies is None else [char.body_id(name) for name in bodies]
     lows = [
         (pos[:, b, 2:] + quat_rotate(rot[:, b, None], points)[..., 2] - radius).amin(-1)

@@ -1,15 +1,14 @@
 """A motion while it is being converted: poses at times, not yet frames of a clip."""
 
-import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from mimickit.anim.char_model import CharModel
+from mimickit.anim.clip_table import continuous_quats, turn_between
 from mimickit.anim.motion import LoopMode, Motion, make_motion
 from mimickit.util.rotations import (
-    quat_conjugate,
     quat_mul,
     quat_normalize,
     quat_rotate,
@@ -29,7 +28,7 @@ class Poses:
     def __len__(self) -> int:
         return len(self.times)
 
-    def __getitem__(self, rows: slice) -> "Poses":
+    def __getitem__(self, rows: list[int]) -> "Poses":
         return Poses(self.times[rows], self.root_pos[rows], self.rots[rows])
 
     @property
@@ -40,7 +39,7 @@ class Poses:
 
 @dataclass(frozen=True)
 class Cycle:
-    """What one turn of a loop adds to the root: time, way in the ground plane, and turn about the vertical."""
+    """What one round of a loop adds to the root: time, way in the ground plane, turn about the vertical."""
 
     length: float  # s
     origin: Tensor  # (3,) m, root at the start, height 0
@@ -51,9 +50,7 @@ class Cycle:
     def of(cls, poses: Poses, *, straight: bool) -> "Cycle":
         """From first to last pose; `straight` takes a turn between them for noise."""
         flat = torch.tensor([1.0, 1.0, 0.0], dtype=torch.float64)
-        between = quat_mul(poses.rots[-1, 0], quat_conjugate(poses.rots[0, 0]))
-        turn = 0.0 if straight else 2.0 * math.atan2(float(between[2]), float(between[3]))
-        turn = math.remainder(turn, 2.0 * math.pi)
+        turn = 0.0 if straight else float(turn_between(poses.rots[0, 0], poses.rots[-1, 0]))
         step = (poses.root_pos[-1] - poses.root_pos[0]) * flat
         return cls(poses.length, poses.root_pos[0] * flat, step, turn)
 
@@ -71,15 +68,8 @@ def join(parts: list[Poses]) -> Poses:
     return Poses(
         torch.cat([part.times for part in parts]),
         torch.cat([part.root_pos for part in parts]),
-        continuous(torch.cat([part.rots for part in parts])),
+        continuous_quats(torch.cat([part.rots for part in parts])),
     )
-
-
-def continuous(rots: Tensor) -> Tensor:
-    """Quaternions (T, K, 4) with signs chosen so that each is the nearer one to its predecessor."""
-    flips = torch.where((rots[1:] * rots[:-1]).sum(-1) < 0.0, -1.0, 1.0).to(rots.dtype)
-    signs = torch.cat((torch.ones_like(flips[:1]), torch.cumprod(flips, dim=0)))
-    return rots * signs.unsqueeze(-1)
 
 
 def resample(poses: Poses, times: Tensor) -> Poses:
@@ -89,7 +79,7 @@ def resample(poses: Poses, times: Tensor) -> Poses:
     Quaternions are interpolated as numbers and scaled to unit length, which differs little from a spherical
     curve between neighbours as near as frames of a motion are.
     """
-    rots = continuous(poses.rots)
+    rots = continuous_quats(poses.rots)
     values = torch.cat((poses.root_pos, rots.flatten(1)), dim=1)
     step = (poses.times[1:] - poses.times[:-1]).unsqueeze(1)
     slope = (values[1:] - values[:-1]) / step

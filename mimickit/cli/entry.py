@@ -1,0 +1,221 @@
+"""Runs what the command line asks for, and answers with an exit code."""
+
+import logging
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+from mimickit.cli import build
+from mimickit.cli.help import help_text
+from mimickit.cli.options import Mode, read_request
+from mimickit.cli.results import MEDIA_KEY, Report, log_result
+from mimickit.cli.settings import Settings, load_settings
+from mimickit.loggers.base import Logger, MissingLibraryError
+from mimickit.util.keys import ConfigError
+from mimickit.video.errors import VideoError
+
+LOG = logging.getLogger("mimickit.cli")
+EXIT_OK, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
+EXIT_SIGNAL = 128  # plus the signal's number: 130 for Ctrl-C, 143 for kill
+
+
+class _Stop(KeyboardInterrupt):
+    """A signal that asks the run to end."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.code = EXIT_SIGNAL + number
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command line (sys.argv by default); returns the exit code.
+
+    0: done. 1: the run failed. 2: something in the command line or a configuration file can't be. 130: Ctrl-C
+    (143: kill); the film is finished and results so far are saved before.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    if any(word in ("-h", "--help") for word in words):
+        print(help_text())
+        return EXIT_OK
+    with _log_to_stderr(), _signals_caught():
+        try:
+            return _run(load_settings(read_request(words)), words)
+        except (Exception, KeyboardInterrupt) as err:
+            return _explain(err)
+
+
+def _explain(err: BaseException) -> int:
+    """Say what ended the run; returns the exit code. Only what nobody foresaw gets a traceback."""
+    if isinstance(err, KeyboardInterrupt):
+        return err.code if isinstance(err, _Stop) else EXIT_SIGNAL + signal.SIGINT
+    if isinstance(err, VideoError):
+        print(f"error: filming failed: {err}", file=sys.stderr)
+        return EXIT_FAILED
+    # a refusal of a value or file by the part that read it: a configuration, a clip, a character, a model
+    refusal = isinstance(err, ValueError) and type(err).__module__.startswith("mimickit.")
+    if refusal or isinstance(err, MissingLibraryError):
+        print(f"error: {err}", file=sys.stderr)
+        return EXIT_USAGE
+    traceback.print_exception(err)
+    return EXIT_FAILED
+
+
+@contextmanager
+def _log_to_stderr() -> Iterator[None]:
+    """Show what the parts report, for as long as the run lasts."""
+    root, handler = logging.getLogger("mimickit"), logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
+    level, propagate = root.level, root.propagate
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+    root.propagate = False
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+        root.setLevel(level)
+        root.propagate = propagate
+
+
+@contextmanager
+def _signals_caught() -> Iterator[None]:
+    """The first SIGINT or SIGTERM ends the run; the second is told to wait; the third ends the waiting."""
+    count = 0
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        nonlocal count
+        count += 1
+        if count == 2:
+            print("still finishing the film; once more to give it up", file=sys.stderr, flush=True)
+        else:
+            raise _Stop(number)
+
+    if threading.current_thread() is not threading.main_thread():  # Python delivers signals to no other
+        yield
+        return
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+# ---------------------------------------------------------------------- the run
+
+
+@dataclass
+class _Parts:
+    """What has been built so far."""
+
+    report: Report
+    engine: Any = None
+    env: Any = None
+    agent: Any = None
+    logger: Logger | None = None
+
+    def close(self) -> None:
+        """Finish the film, then close everything that was built."""
+        if self.env is not None:
+            self.env.close()
+        elif self.engine is not None:
+            self.engine.close()
+        if self.logger is not None:
+            self.logger.close()
+
+
+def _run(settings: Settings, argv: list[str]) -> int:
+    out_dir = build.make_run_folder(settings)
+    parts = _Parts(Report(settings, out_dir))
+    build.prepare_torch(settings)
+    try:
+        _build(parts, settings, argv)
+        result = _work(parts, settings)
+        parts.report.finish(result)
+        return _exit_code(settings, result)
+    except KeyboardInterrupt:
+        _finish_interrupted(parts)
+        raise
+    finally:
+        parts.close()
+        if not any(out_dir.iterdir()):  # refused before anything happened
+            out_dir.rmdir()
+
+
+def _build(parts: _Parts, settings: Settings, argv: list[str]) -> None:
+    from mimickit.cli.play import has_free_action  # brings torch, for which --help need not wait
+
+    out_dir = parts.report.out_dir
+    parts.engine = build.build_engine(settings, out_dir)
+    parts.env = build.build_env(settings, parts.engine)
+    mode = settings.options.mode
+    if mode is Mode.TRAIN or (mode is Mode.TEST and has_free_action(parts.env)):
+        parts.agent = build.build_agent(settings, parts.env)
+        _load_model(parts, settings)
+    config = settings.to_dict(argv)
+    build.save_config(config, out_dir)
+    parts.logger = build.build_logger(settings, out_dir, config)
+    if parts.engine.enabled_record_video():
+        facts = {"engine": settings.engine.name("engine_name"), "seed": settings.options.rand_seed}
+        parts.engine.get_video_recorder().set_context(model_file=str(parts.report.model_file or ""), **facts)
+
+
+def _load_model(parts: _Parts, settings: Settings) -> None:
+    if settings.model_file is not None:
+        parts.agent.load(settings.model_file)
+        parts.report.model_file = settings.model_file
+    elif settings.options.mode is Mode.TEST:
+        raise ConfigError(f"--model_file is missing: expected the policy to test in {settings.env.source}")
+
+
+def _work(parts: _Parts, settings: Settings) -> dict[str, Any]:
+    assert parts.logger is not None
+    if settings.options.mode is Mode.TRAIN:
+        return dict(
+            parts.agent.train(
+                max_samples=settings.options.max_samples or sys.maxsize,
+                out_dir=parts.report.out_dir,
+                logger=parts.logger,
+                save_int_models=settings.options.save_int_models,
+                resume=settings.resume,
+            )
+        )
+    from mimickit.cli.play import play
+
+    episodes = settings.test_episodes or 1
+    result = parts.agent.test(episodes) if parts.agent is not None else play(parts.env, episodes)
+    log_result(parts.logger, result, _samples(parts))
+    return dict(result)
+
+
+def _samples(parts: _Parts) -> int:
+    return int(getattr(parts.agent, "samples", 0))
+
+
+def _finish_interrupted(parts: _Parts) -> None:
+    """After Ctrl-C: finish the film, write down what there is."""
+    print("interrupted", file=sys.stderr, flush=True)
+    if parts.env is None or parts.logger is None:
+        return
+    parts.env.close()
+    result: dict[str, Any] = {MEDIA_KEY: parts.env.pop_media()}
+    if parts.agent is not None:
+        testing = parts.report.settings.options.mode is Mode.TEST
+        cut_short = getattr(parts.agent, "interrupted_test", None) or {}
+        result |= cut_short if testing else {"samples": _samples(parts)}
+    log_result(parts.logger, result, _samples(parts))
+    parts.report.finish(result, interrupted=True)
+
+
+def _exit_code(settings: Settings, result: dict[str, Any]) -> int:
+    """A view that left no film has failed; a test or a training has not, its figures stand."""
+    if settings.options.mode is Mode.VIEW and settings.video.enabled and not result.get(MEDIA_KEY):
+        LOG.error("no clip was filmed")
+        return EXIT_FAILED
+    return EXIT_OK

@@ -1,0 +1,230 @@
+"""What the command line and arg files say, read into one checked value."""
+
+import enum
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mimickit.cli.flags import BLOCKS, COMMAND_LINE, Flag, Given, flags_of, read_value, sort_words
+from mimickit.config import Word, find_path, load_yaml, merge, nest, parse_yaml, read_arg_file
+from mimickit.util.keys import ConfigError
+from mimickit.video.config import VideoConfig
+
+CONFIG_FILE = "config.yaml"  # in the run folder: the whole merged configuration
+OF_ONE_RUN = ("arg_file", "mode", "out_dir", "model_file", "resume")  # flags that --resume doesn't take over
+
+
+class Mode(enum.Enum):
+    """What a run does."""
+
+    TRAIN = "train"
+    TEST = "test"
+    VIEW = "view"
+
+
+class LoggerName(enum.Enum):
+    """Where figures and media go, besides the run folder's own log.txt and log.jsonl."""
+
+    TXT = "txt"
+    TB = "tb"
+    WANDB = "wandb"
+
+
+class WandbMode(enum.Enum):
+    """Whether W&B talks to its server."""
+
+    ONLINE = "online"
+    OFFLINE = "offline"
+    DISABLED = "disabled"
+
+
+@dataclass(frozen=True)
+class Options:
+    """The flags; those of filming are made from VideoConfig."""
+
+    mode: Mode = Mode.TRAIN
+    """train a policy, test one, or view an environment without one (for instance a clip)."""
+    arg_file: tuple[str, ...] = ()
+    """Files with more flags; the command line wins over them, a later file over an earlier."""
+    engine_config: str = "data/engines/mujoco_engine.yaml"
+    """YAML of the physics engine."""
+    env_config: str | None = None
+    """YAML of the environment; default: the walking humanoid, in view mode its clip."""
+    agent_config: str = "data/agents/ppo_cpu_agent.yaml"
+    """YAML of the agent."""
+    num_envs: int | None = None
+    """Environments side by side; default: 512 to train, 32 to test, 1 to view."""
+    visualize: bool = False
+    """Open a window. No engine has one yet, so true is refused: film with --video true instead."""
+    out_dir: Path | None = None
+    """Run folder; default: a new one, output/MODE_ENV_TIME. Clips and logs already there are kept."""
+    logger: tuple[LoggerName, ...] = (LoggerName.TXT,)
+    """Where figures and clips are logged, one or several; log.txt and log.jsonl are always written."""
+    model_file: str | None = None
+    """Model to test or to begin training from; default of a test that names no env or agent: the shipped
+    walk."""
+    max_samples: int | None = None
+    """Training ends after so many samples; default: never, stop it with Ctrl-C."""
+    test_episodes: int | None = None
+    """Episodes of a test, inf for no end; default: 32 (view: 1), in training what the agent file says."""
+    save_int_models: bool = False
+    """Keep a model file of every test during training, not only the last."""
+    rand_seed: int = 0
+    """Seed of everything random; the same seed gives the same run."""
+    devices: tuple[str, ...] = ("cpu",)
+    """Device that computes: cpu or cuda:N; several are not supported yet."""
+    master_port: int | None = None
+    """Port for several processes; without effect on one device."""
+    resume: str | None = None
+    """Go on with the training in this run folder (or from a checkpoint file), with the flags it had."""
+    run_name: str | None = None
+    """Name of the run in W&B; default: the run folder's name."""
+    wandb_project: str = "mimickit"
+    """W&B project."""
+    wandb_group: str | None = None
+    """W&B group: runs of a group are shown side by side."""
+    wandb_tags: tuple[str, ...] = ()
+    """W&B tags."""
+    wandb_mode: WandbMode | None = None
+    """Default: WANDB_MODE, else online where W&B knows an account, else offline."""
+    wandb_id: str | None = None
+    """Id of a W&B run to go on with; --resume finds it by itself."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """Everything that was asked for."""
+
+    options: Options
+    video: Mapping[str, Given]  # fields of VideoConfig that were given, their words not yet read
+    overrides: Mapping[str, Mapping[str, Any]]  # keys of YAML files: {"env": {"episode_length": 5}}
+    given: Mapping[str, Given]  # every flag that was given
+
+
+VIDEO_FLAG = Flag("video", bool, False, "Film the environment in TEST mode; in view mode true by default.")
+SIZE_FLAG = Flag("video_size", str, None, "Width and height at once, for instance 1280x720.")
+
+# lowest and highest value of a number
+LIMITS = {
+    "num_envs": (1, 2**20),
+    "max_samples": (1, sys.maxsize),
+    "test_episodes": (1, sys.maxsize),
+    "rand_seed": (0, 2**32 - 1),
+    "master_port": (1, 65535),
+}
+
+
+def all_flags() -> dict[str, Flag]:
+    """Every flag by name, in the order of the help."""
+    video = flags_of(VideoConfig, prefix="video_", leave_out=("enabled", "out_dir"))
+    return {flag.name: flag for flag in (*flags_of(Options), VIDEO_FLAG, SIZE_FLAG, *video)}
+
+
+def read_request(argv: Sequence[str]) -> Request:
+    """Read argv and the arg files that it names.
+
+    Raises:
+        ConfigError: what can't be read, or can't be wanted together; with the flag and its place.
+    """
+    flags = all_flags()
+    typed = sort_words([Word(text, COMMAND_LINE) for text in argv], flags)
+    given: dict[str, Given] = {}
+    for path in typed["arg_file"].words if "arg_file" in typed else ():
+        from_file = sort_words(read_arg_file(path), flags)
+        if "arg_file" in from_file:
+            raise ConfigError(f"{from_file['arg_file'].source}: --arg_file: an arg file can't name another")
+        given |= from_file
+    given |= typed
+    request = _request(given)
+    if request.options.resume is not None:
+        request = _request(_flags_of_run(request.options.resume, flags) | given)
+    return request
+
+
+def _request(given: Mapping[str, Given]) -> Request:
+    options = Options(**{f.name: read_value(f, given[f.name]) for f in flags_of(Options) if f.name in given})
+    request = Request(options, _video(given), _overrides(given), given)
+    _check(request)
+    return request
+
+
+def run_folder_of(path: Path) -> Path:
+    """The run folder that a file in it, or it itself, stands for."""
+    return path if path.is_dir() else path.parent
+
+
+def _flags_of_run(path: str, flags: Mapping[str, Flag]) -> dict[str, Given]:
+    """The flags that a run was begun with, from its config.yaml; none if it isn't there."""
+    file = run_folder_of(find_path(path, "--resume")) / CONFIG_FILE
+    found = load_yaml(file).get("flags", {}) if file.is_file() else {}
+    if not isinstance(found, Mapping):
+        raise ConfigError(f"{file}: flags: expected a block of flags, found {found!r}")
+    return {
+        name: Given(tuple(str(word) for word in words), str(file))
+        for name, words in found.items()
+        if name in flags and name not in OF_ONE_RUN
+    }
+
+
+def _video(given: Mapping[str, Given]) -> dict[str, Given]:
+    names = {"video": "enabled"} | {
+        name: name.removeprefix("video_") for name in given if name.startswith("video_")
+    }
+    found = {names[name]: words for name, words in given.items() if name in names}
+    size = found.pop("size", None)
+    if size is None:
+        return found
+    for name in ("width", "height"):
+        if name in found:
+            raise ConfigError(
+                f"{size.source}: --video_size and --video_{name} ({found[name].source}): give one of them"
+            )
+    width, _, height = size.words[0].lower().partition("x")
+    if not (width.isdecimal() and height.isdecimal()):
+        raise ConfigError(f"{size.source}: --video_size: expected WIDTHxHEIGHT, found {size.words[0]!r}")
+    return found | {"width": Given((width,), size.source), "height": Given((height,), size.source)}
+
+
+def _overrides(given: Mapping[str, Given]) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {block: {} for block in BLOCKS}
+    for name, words in given.items():
+        block, dot, rest = name.partition(".")
+        if dot:
+            values = [parse_yaml(word, f"{words.source}: --{name}") for word in words.words]
+            value = values[0] if len(values) == 1 else values
+            found[block] = merge(found[block], nest(rest.split("."), value))
+    return found
+
+
+def _check(request: Request) -> None:
+    """Refuse numbers out of range, and flags that can't be wanted together."""
+    options, given = request.options, request.given
+    for name, (low, high) in LIMITS.items():
+        value = getattr(options, name)
+        if value is not None and not low <= value <= high:
+            raise ConfigError(f"{given[name].source}: --{name}: expected {low} to {high}, found {value}")
+    if options.visualize:
+        raise ConfigError(
+            f"{given['visualize'].source}: --visualize true: no engine opens a window here; film with "
+            "--video true instead (--visualize false on the command line wins over an arg file)"
+        )
+    if len(options.devices) > 1:
+        raise ConfigError(
+            f"{given['devices'].source}: --devices: several devices are not supported yet: expected one, "
+            f"found {' '.join(options.devices)}"
+        )
+    if options.resume is not None and options.mode is not Mode.TRAIN:
+        raise ConfigError(
+            f"{given['resume'].source}: --resume: expected --mode train, found {options.mode.value}"
+        )
+    if options.resume is not None and options.model_file is not None:
+        raise ConfigError(
+            f"{given['resume'].source}: --resume and --model_file ({given['model_file'].source}) both say "
+            "where training begins; give one of them"
+        )
+    for name, words in given.items():
+        # in an arg file, which may serve many runs, such a flag is no mistake
+        if name.startswith("wandb_") and words.on_command_line and LoggerName.WANDB not in options.logger:
+            raise ConfigError(f"{words.source}: --{name} has no effect without --logger wandb")

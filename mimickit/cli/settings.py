@@ -1,0 +1,160 @@
+"""From what was asked for to what is built: the merged configuration of a run; nothing is written here."""
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from mimickit.cli.options import CONFIG_FILE, Mode, Options, Request, run_folder_of
+from mimickit.config import find_path, load_yaml, merge
+from mimickit.util.keys import ConfigError
+from mimickit.video.config import VideoConfig
+
+MODEL_FILE = "model.pt"  # in the run folder of a training
+DEFAULT_ENV = "data/envs/deepmimic_humanoid_walk_env.yaml"
+DEFAULT_VIEW_ENV = "data/envs/view_motion_humanoid_env.yaml"
+DEFAULT_MODEL = "data/models/humanoid_walk/model.pt"
+DEFAULT_NUM_ENVS = {Mode.TRAIN: 512, Mode.TEST: 32, Mode.VIEW: 1}
+DEFAULT_EPISODES = {Mode.TEST: 32, Mode.VIEW: 1}
+
+
+@dataclass(frozen=True)
+class Block:
+    """One part's configuration and the file that errors in it are blamed on."""
+
+    values: dict[str, Any]
+    source: str
+
+    def name(self, key: str) -> str:
+        """The name of the class to build, e.g. values['env_name']."""
+        if not isinstance(self.values.get(key), str):
+            raise ConfigError(f"{self.source}: {key} is missing: expected a name or package.module:Class")
+        return str(self.values[key])
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All that a run is built from."""
+
+    request: Request
+    engine: Block
+    env: Block
+    agent: Block | None  # None in view mode
+    video: VideoConfig
+    num_envs: int
+    test_episodes: int | None  # None in training: what the agent file says
+    model_file: Path | None
+    resume: Path | None
+
+    @property
+    def options(self) -> Options:
+        """The flags."""
+        return self.request.options
+
+    def to_dict(self, argv: list[str]) -> dict[str, Any]:
+        """Plain values for config.yaml and W&B: everything that decides what the run does."""
+        options = self.options
+        parts = {"engine": self.engine, "env": self.env, "agent": self.agent}
+        video = {key: _plain(value) for key, value in asdict(self.video).items() if key != "out_dir"}
+        return {
+            "command": shlex.join(argv),
+            "flags": {name: list(given.words) or ["true"] for name, given in self.request.given.items()},
+            "mode": options.mode.value,
+            "num_envs": self.num_envs,
+            "rand_seed": options.rand_seed,
+            "max_samples": options.max_samples,
+            "test_episodes": self.test_episodes,
+            "devices": list(options.devices),
+            "model_file": _plain(self.model_file),
+            **{name: block.values for name, block in parts.items() if block is not None},
+            "video": video,
+        }
+
+
+def load_settings(request: Request) -> Settings:
+    """Read the YAML files, put overrides on top, and fill in defaults.
+
+    Precedence, weakest first: the engine file, the env file's ``engine:`` block, arg files, the command line.
+    A model or a resumed run brings the engine, env and agent it was trained with (config.yaml beside it),
+    unless files are named.
+
+    Raises:
+        ConfigError: a file that isn't there or can't be read, a value that can't be.
+    """
+    options = request.options
+    model_file, resume = _model_file(request), _resume(options)
+    companion = _companion(resume or (model_file if options.model_file else None))
+    env = _block(request, companion, "env", DEFAULT_VIEW_ENV if options.mode is Mode.VIEW else DEFAULT_ENV)
+    engine = _block(request, companion, "engine", Options.engine_config)
+    agent = None if options.mode is Mode.VIEW else _block(request, companion, "agent", Options.agent_config)
+    over = env.values.pop("engine", None) or {}
+    if not isinstance(over, Mapping):
+        raise ConfigError(f"{env.source}: engine: expected a block of engine keys, found {over!r}")
+    engine = Block(merge(merge(engine.values, over), request.overrides["engine"]), engine.source)
+    video = _video(request, engine)
+    num_envs = options.num_envs or DEFAULT_NUM_ENVS[options.mode]
+    if video.env >= num_envs:
+        raise ConfigError(
+            f"--video_env: expected an environment below --num_envs {num_envs}, found {video.env}"
+        )
+    episodes = options.test_episodes or DEFAULT_EPISODES.get(options.mode)
+    return Settings(request, engine, env, agent, video, num_envs, episodes, model_file, resume)
+
+
+def _model_file(request: Request) -> Path | None:
+    options = request.options
+    if options.model_file is not None:
+        return find_path(options.model_file, "--model_file")
+    default = "env_config" not in request.given and "agent_config" not in request.given
+    if options.mode is Mode.TEST and default:
+        return find_path(DEFAULT_MODEL, "the shipped model (name another with --model_file)")
+    return None
+
+
+def _resume(options: Options) -> Path | None:
+    return find_path(options.resume, "--resume") if options.resume is not None else None
+
+
+def _companion(path: Path | None) -> dict[str, Any] | None:
+    """The configuration of the run that a model, checkpoint or run folder comes from, if it lies there."""
+    if path is None:
+        return None
+    file = run_folder_of(path) / CONFIG_FILE
+    return load_yaml(file) | {"file": str(file)} if file.is_file() else None
+
+
+def _block(request: Request, companion: Mapping[str, Any] | None, name: str, default: str) -> Block:
+    flag = f"{name}_config"
+    if flag not in request.given and companion is not None and isinstance(companion.get(name), Mapping):
+        values, source = dict(companion[name]), f"{companion['file']} ({name})"
+    else:
+        file = find_path(getattr(request.options, flag) or default, f"--{flag}")
+        values, source = load_yaml(file, f"--{flag}"), str(file)
+    if name == "engine":  # what overrides it comes on top of the env's engine block
+        return Block(values, source)
+    return Block(merge(values, request.overrides[name]), source)
+
+
+def _video(request: Request, engine: Block) -> VideoConfig:
+    block = engine.values.get("video") or {}
+    if not isinstance(block, Mapping):
+        raise ConfigError(f"{engine.source}: video: expected a block of keys, found {block!r}")
+    config = VideoConfig.from_mapping(block, f"{engine.source}: video")
+    if request.options.mode is Mode.VIEW and "enabled" not in block:
+        config = config.updated({"enabled": True}, "view mode")
+    for name, given in request.video.items():
+        config = config.updated({name: " ".join(given.words) or "true"}, given.source)
+    for name, given in request.given.items():
+        if name.startswith("video_") and given.on_command_line and not config.enabled:
+            raise ConfigError(f"{given.source}: --{name} has no effect without --video true")
+    return config
+
+
+def _plain(value: Any) -> Any:
+    """YAML values of enums, paths and tuples."""
+    if isinstance(value, (tuple, list)):
+        return [_plain(item) for item in value]
+    if isinstance(value, Path):
+        return str(value)
+    return getattr(value, "value", value)
