@@ -112,9 +112,7 @@ class _Loader(yaml.SafeLoader):
         for key_node, _ in node.value:
             key = str(key_node.value)
             if key in seen and key != "<<":
-                raise yaml.MarkedYAMLError(
-                    problem=f"key {key!r} stands twice", problem_mark=key_node.start_mark
-                )
+                raise yaml.MarkedYAMLError(problem=f"key {key!r} stands twice", problem_mark=key_node.start_mark)
             seen.add(key)
         return super().construct_mapping(node, deep)
 

@@ -6,10 +6,10 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from mimickit import registry
-from mimickit.cli.options import CONFIG_FILE, LoggerName, Mode, run_folder_of
+from mimickit.cli.options import CONFIG_FILE, Mode, run_folder_of
 from mimickit.cli.settings import MODEL_FILE, Settings
 from mimickit.config import dump_yaml, find_path
 from mimickit.loggers.base import Logger, MultiLogger
@@ -17,6 +17,7 @@ from mimickit.loggers.text_logger import keep_older
 from mimickit.registry import Kind
 from mimickit.util.keys import ConfigError
 
+FILE_KEYS = ("file", "char_file", "motion_file")  # looked up in the working directory, then in the project
 WANDB_ID_FILE = "wandb_id.txt"
 
 
@@ -60,9 +61,7 @@ def _new_folder(settings: Settings) -> Path:
 
 def build_engine(settings: Settings, out_dir: Path) -> Any:
     """The engine, with the clips' folder inside the run folder."""
-    cls = registry.resolve(
-        Kind.ENGINE, settings.engine.name("engine_name"), f"{settings.engine.source}: engine_name"
-    )
+    cls = registry.resolve(Kind.ENGINE, settings.engine.name("engine_name"), f"{settings.engine.source}: engine_name")
     video = replace(settings.video, out_dir=out_dir / "videos")
     return cls(
         {key: value for key, value in settings.engine.values.items() if key != "video"},
@@ -95,38 +94,40 @@ def build_agent(settings: Settings, env: Any) -> Any:
     values = find_files(block.values, block.source)
     if settings.options.mode is Mode.TRAIN and settings.test_episodes is not None:
         values["test_episodes"] = settings.test_episodes
-    return cls(
-        values, env, device=device_of(settings), seed=settings.options.rand_seed, config_source=block.source
-    )
+    return cls(values, env, device=device_of(settings), seed=settings.options.rand_seed, config_source=block.source)
 
 
 def build_logger(settings: Settings, out_dir: Path, config: Mapping[str, Any]) -> Logger:
-    """The loggers that were asked for; the text logger always."""
-    options = settings.options
+    """The loggers that were asked for, each given the run folder; the text logger always."""
     resumed = settings.resume is not None and out_dir.resolve() == run_folder_of(settings.resume).resolve()
-    loggers: list[Logger] = [_logger(LoggerName.TXT)(out_dir, append=resumed)]
-    if LoggerName.TB in options.logger:
-        loggers.append(_logger(LoggerName.TB)(out_dir))
-    if LoggerName.WANDB in options.logger:
-        id_file = out_dir / WANDB_ID_FILE
-        wandb = _logger(LoggerName.WANDB)(
-            out_dir,
-            config=config,
-            run_name=options.run_name,
-            project=options.wandb_project,
-            group=options.wandb_group,
-            tags=options.wandb_tags,
-            mode=options.wandb_mode.value if options.wandb_mode else None,
-            run_id=options.wandb_id
-            or (id_file.read_text().strip() if resumed and id_file.exists() else None),
-        )
-        id_file.write_text(f"{wandb.run_id}\n")
-        loggers.append(wandb)
+    loggers: list[Logger] = [_logger_class("txt")(out_dir, append=resumed)]
+    for name in dict.fromkeys(settings.options.logger):
+        if name == "wandb":
+            loggers.append(_build_wandb(settings, out_dir, config, resumed=resumed))
+        elif name != "txt":
+            loggers.append(_logger_class(name)(out_dir))
     return MultiLogger(loggers)
 
 
-def _logger(name: LoggerName) -> Any:
-    return registry.resolve(Kind.LOGGER, name.value)
+def _build_wandb(settings: Settings, out_dir: Path, config: Mapping[str, Any], *, resumed: bool) -> Logger:
+    options, id_file = settings.options, out_dir / WANDB_ID_FILE
+    old_id = id_file.read_text(encoding="utf-8").strip() if resumed and id_file.exists() else None
+    logger = _logger_class("wandb")(
+        out_dir,
+        config=config,
+        run_name=options.run_name,
+        project=options.wandb_project,
+        group=options.wandb_group,
+        tags=options.wandb_tags,
+        mode=options.wandb_mode.value if options.wandb_mode else None,
+        run_id=options.wandb_id or old_id,
+    )
+    id_file.write_text(f"{logger.run_id}\n", encoding="utf-8")
+    return cast(Logger, logger)
+
+
+def _logger_class(name: str) -> Any:
+    return registry.resolve(Kind.LOGGER, name, "--logger")
 
 
 def device_of(settings: Settings) -> str:
@@ -156,14 +157,14 @@ def prepare_torch(settings: Settings) -> None:
 
 
 def find_files(config: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """A copy of a configuration in which every key file or ..._file has the path of an existing file."""
+    """A copy of a configuration in which file, char_file and motion_file, at any depth, are paths of existing files."""
     found: dict[str, Any] = {}
     for key, value in config.items():
         if isinstance(value, Mapping):
             found[key] = find_files(value, f"{source}: {key}")
         elif isinstance(value, list):
             found[key] = [find_files(v, f"{source}: {key}") if isinstance(v, Mapping) else v for v in value]
-        elif isinstance(value, str) and (key == "file" or key.endswith("_file")):
+        elif isinstance(value, str) and key in FILE_KEYS:
             found[key] = str(find_path(value, f"{source}: {key}"))
         else:
             found[key] = value
@@ -171,6 +172,13 @@ def find_files(config: Mapping[str, Any], source: str) -> dict[str, Any]:
 
 
 def save_config(config: Mapping[str, Any], out_dir: Path) -> None:
-    """Write the whole merged configuration into the run folder; an older one is kept beside it."""
-    keep_older(out_dir / CONFIG_FILE)
-    (out_dir / CONFIG_FILE).write_text(dump_yaml(config), encoding="utf-8")
+    """Write the whole merged configuration into the run folder; an older one is kept beside it.
+
+    Raises:
+        ConfigError: the folder can't be written in.
+    """
+    try:
+        keep_older(out_dir / CONFIG_FILE)
+        (out_dir / CONFIG_FILE).write_text(dump_yaml(config), encoding="utf-8")
+    except OSError as err:
+        raise ConfigError(f"--out_dir: can't write in {out_dir}: {err.strerror}") from None

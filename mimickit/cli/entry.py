@@ -189,9 +189,12 @@ def _work(parts: _Parts, settings: Settings) -> dict[str, Any]:
     from mimickit.cli.play import play
 
     episodes = settings.test_episodes or 1
-    result = parts.agent.test(episodes) if parts.agent is not None else play(parts.env, episodes)
+    if parts.agent is None:
+        result = play(parts.env, episodes)
+    else:
+        result = {**parts.agent.test(episodes), "samples": _samples(parts)}
     log_result(parts.logger, result, _samples(parts))
-    return dict(result)
+    return result
 
 
 def _samples(parts: _Parts) -> int:

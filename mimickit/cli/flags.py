@@ -149,9 +149,7 @@ def sort_words(words: Iterable[Word], flags: Mapping[str, Flag]) -> dict[str, Gi
             return
         _check_count(name, values, source, flags.get(name))
         if name in found:
-            LOG.warning(
-                "%s: --%s stands twice; the last one counts: %s", source, name, " ".join(values) or "true"
-            )
+            LOG.warning("%s: --%s stands twice; the last one counts: %s", source, name, " ".join(values) or "true")
         found[name] = Given(tuple(values), COMMAND_LINE if source == COMMAND_LINE else source)
 
     for word in words:
@@ -162,9 +160,7 @@ def sort_words(words: Iterable[Word], flags: Mapping[str, Flag]) -> dict[str, Gi
             name, source, open_ended = _known(key, word.source, flags), word.source, not equals
             values = [value] if equals else []
         elif text.startswith("-") and not _NUMBER.match(text):
-            raise ConfigError(
-                f"{word.source}: {text!r}: flags begin with --{nearest(text.lstrip('-'), flags)}"
-            )
+            raise ConfigError(f"{word.source}: {text!r}: flags begin with --{nearest(text.lstrip('-'), flags)}")
         elif not open_ended:
             raise ConfigError(f"{word.source}: {text!r} stands after no flag that could take it")
         else:
@@ -180,9 +176,7 @@ def _known(key: str, source: str, flags: Mapping[str, Flag]) -> str:
     name = key.replace("-", "_")
     if name not in flags:
         hint = nearest(name, flags)
-        raise ConfigError(
-            f"{source}: unknown flag '--{key}'{hint if 'did you mean' in hint else '; see --help'}"
-        )
+        raise ConfigError(f"{source}: unknown flag '--{key}'{hint if 'did you mean' in hint else '; see --help'}")
     return name
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from mimickit.cli.flags import BLOCKS, COMMAND_LINE, Flag, Given, flags_of, read_value, sort_words
 from mimickit.config import Word, find_path, load_yaml, merge, nest, parse_yaml, read_arg_file
-from mimickit.util.keys import ConfigError
+from mimickit.registry import BUILT_IN, Kind
+from mimickit.util.keys import ConfigError, nearest
 from mimickit.video.config import VideoConfig
 
 CONFIG_FILE = "config.yaml"  # in the run folder: the whole merged configuration
@@ -22,14 +23,6 @@ class Mode(enum.Enum):
     TRAIN = "train"
     TEST = "test"
     VIEW = "view"
-
-
-class LoggerName(enum.Enum):
-    """Where figures and media go, besides the run folder's own log.txt and log.jsonl."""
-
-    TXT = "txt"
-    TB = "tb"
-    WANDB = "wandb"
 
 
 class WandbMode(enum.Enum):
@@ -60,8 +53,8 @@ class Options:
     """Open a window. No engine has one yet, so true is refused: film with --video true instead."""
     out_dir: Path | None = None
     """Run folder; default: a new one, output/MODE_ENV_TIME. Clips and logs already there are kept."""
-    logger: tuple[LoggerName, ...] = (LoggerName.TXT,)
-    """Where figures and clips are logged, one or several; log.txt and log.jsonl are always written."""
+    logger: tuple[str, ...] = ("txt",)
+    """txt, tb, wandb or your own as package.module:Class, one or several; log.txt and log.jsonl are always written."""
     model_file: str | None = None
     """Model to test or to begin training from; default of a test that names no env or agent: the shipped
     walk."""
@@ -105,6 +98,8 @@ class Request:
 
 VIDEO_FLAG = Flag("video", bool, False, "Film the environment in TEST mode; in view mode true by default.")
 SIZE_FLAG = Flag("video_size", str, None, "Width and height at once, for instance 1280x720.")
+
+TRAINING_ONLY = ("max_samples", "save_int_models")
 
 # lowest and highest value of a number
 LIMITS = {
@@ -169,9 +164,7 @@ def _flags_of_run(path: str, flags: Mapping[str, Flag]) -> dict[str, Given]:
 
 
 def _video(given: Mapping[str, Given]) -> dict[str, Given]:
-    names = {"video": "enabled"} | {
-        name: name.removeprefix("video_") for name in given if name.startswith("video_")
-    }
+    names = {"video": "enabled"} | {name: name.removeprefix("video_") for name in given if name.startswith("video_")}
     found = {names[name]: words for name, words in given.items() if name in names}
     size = found.pop("size", None)
     if size is None:
@@ -205,6 +198,12 @@ def _check(request: Request) -> None:
         value = getattr(options, name)
         if value is not None and not low <= value <= high:
             raise ConfigError(f"{given[name].source}: --{name}: expected {low} to {high}, found {value}")
+    for name in options.logger:
+        if name not in BUILT_IN[Kind.LOGGER] and ":" not in name:
+            known = nearest(name, BUILT_IN[Kind.LOGGER])
+            raise ConfigError(
+                f"{given['logger'].source}: --logger: found {name!r}{known} (your own: package.module:Class)"
+            )
     if options.visualize:
         raise ConfigError(
             f"{given['visualize'].source}: --visualize true: no engine opens a window here; film with "
@@ -216,9 +215,7 @@ def _check(request: Request) -> None:
             f"found {' '.join(options.devices)}"
         )
     if options.resume is not None and options.mode is not Mode.TRAIN:
-        raise ConfigError(
-            f"{given['resume'].source}: --resume: expected --mode train, found {options.mode.value}"
-        )
+        raise ConfigError(f"{given['resume'].source}: --resume: expected --mode train, found {options.mode.value}")
     if options.resume is not None and options.model_file is not None:
         raise ConfigError(
             f"{given['resume'].source}: --resume and --model_file ({given['model_file'].source}) both say "
@@ -226,5 +223,7 @@ def _check(request: Request) -> None:
         )
     for name, words in given.items():
         # in an arg file, which may serve many runs, such a flag is no mistake
-        if name.startswith("wandb_") and words.on_command_line and LoggerName.WANDB not in options.logger:
+        if name.startswith("wandb_") and words.on_command_line and "wandb" not in options.logger:
             raise ConfigError(f"{words.source}: --{name} has no effect without --logger wandb")
+        if name in TRAINING_ONLY and words.on_command_line and options.mode is not Mode.TRAIN:
+            raise ConfigError(f"{words.source}: --{name} has no effect in --mode {options.mode.value}")

@@ -43,13 +43,13 @@ class Report:
         }
 
     def finish(self, result: Mapping[str, Any], *, interrupted: bool = False) -> dict[str, Any]:
-        """Write result.json and print the result; returns what was written."""
+        """Print the result and write result.json; returns what was written."""
         media: Mapping[str, Sequence[Media]] = result.get(MEDIA_KEY) or {}
         numbers = {key: plain_number(value) for key, value in result.items() if key != MEDIA_KEY}
         clips = {name: [_with_file(item, self.out_dir) for item in items] for name, items in media.items()}
         content = numbers | self.facts() | ({"interrupted": True} if interrupted else {}) | {MEDIA_KEY: clips}
+        print(summary(numbers, media, self.out_dir), flush=True)  # first: it is seen even where the disk is full
         write_json(self.out_dir / RESULT_FILE, content)
-        print(summary(numbers, media, self.out_dir), flush=True)
         return content
 
 

@@ -84,7 +84,7 @@ def load_settings(request: Request) -> Settings:
     """
     options = request.options
     model_file, resume = _model_file(request), _resume(options)
-    companion = _companion(resume or (model_file if options.model_file else None))
+    companion = _companion(resume or model_file)
     env = _block(request, companion, "env", DEFAULT_VIEW_ENV if options.mode is Mode.VIEW else DEFAULT_ENV)
     engine = _block(request, companion, "engine", Options.engine_config)
     agent = None if options.mode is Mode.VIEW else _block(request, companion, "agent", Options.agent_config)
@@ -95,9 +95,7 @@ def load_settings(request: Request) -> Settings:
     video = _video(request, engine)
     num_envs = options.num_envs or DEFAULT_NUM_ENVS[options.mode]
     if video.env >= num_envs:
-        raise ConfigError(
-            f"--video_env: expected an environment below --num_envs {num_envs}, found {video.env}"
-        )
+        raise ConfigError(f"--video_env: expected an environment below --num_envs {num_envs}, found {video.env}")
     episodes = options.test_episodes or DEFAULT_EPISODES.get(options.mode)
     return Settings(request, engine, env, agent, video, num_envs, episodes, model_file, resume)
 

@@ -4,7 +4,8 @@ import abc
 import logging
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -33,6 +34,19 @@ INT_MODELS_DIR = "int_models"
 MEDIA_KEY = "episode_media"
 
 
+@dataclass
+class _Run:
+    """What belongs to one call of train()."""
+
+    out_dir: Path
+    logger: Logger
+    bar: Progress
+    save_int_models: bool
+    start: float  # perf_counter() at the beginning, set back by the time that a resumed run had taken before
+    result: dict[str, Any] = field(default_factory=dict)  # of the last test
+    saved_at: int = -1  # iteration of the last checkpoint
+
+
 class BaseAgent(abc.ABC):
     """Trains and tests a policy in an environment. A subclass says how a model is built, fed and improved."""
 
@@ -47,10 +61,11 @@ class BaseAgent(abc.ABC):
         seed: int = 0,
         config_source: str = "agent config",
     ) -> None:
-        """Args:
-            config: the keys of CONFIG. env: what is learnt in. device: of networks and buffers. seed: of
-                everything random.
-            config_source: named in errors, e.g. the YAML file.
+        """Build the networks; with the same seed they begin the same.
+
+        Args:
+            config: the keys of CONFIG. env: what is learnt in. device: of networks and buffers. seed: of all that is
+                random. config_source: named in errors, e.g. the YAML file.
 
         Raises:
             ConfigError: an unknown key, or a value that can't be.
@@ -66,7 +81,9 @@ class BaseAgent(abc.ABC):
         self.samples = 0  # taken in training so far
         self.iteration = 0
         self.interrupted_test: dict[str, Any] | None = None  # what a test that Ctrl-C ended had found by then
-        self._train_seconds = 0.0
+        self._untrained = True  # samples, if any, are those of a loaded model
+        self._train_seconds = 0.0  # collecting and updating
+        self._wall_seconds = 0.0  # tests and saving included
         self._best_return = -math.inf
         self._episodes = EpisodeTracker(env.num_envs, device)
         self._obs: Tensor | None = None  # None: all environments are to be reset before the next step
@@ -124,36 +141,42 @@ class BaseAgent(abc.ABC):
         Returns:
             the last test's result, and samples, iterations, train_time_s, samples_per_s, best_return.
         """
-        out_dir = Path(out_dir)
         if resume is not None:
             self.load_checkpoint(resume)
-        result: dict[str, Any] = {}
-        saved_at = -1
-        with Progress(max_samples, start=self.samples, enabled=progress) as bar:
+        elif self._untrained:
+            self.samples = 0
+        self._untrained = False
+        if self.samples >= max_samples:
+            LOG.warning("nothing to train: %d of %d samples have been taken already", self.samples, max_samples)
+        bar = Progress(max_samples, start=self.samples, enabled=progress)
+        run = _Run(Path(out_dir), logger, bar, save_int_models, time.perf_counter() - self._wall_seconds)
+        with bar:
             try:
                 while self.samples < max_samples:
-                    self._iterate(logger, bar)
-                    last = self.samples >= max_samples
-                    due = self.iteration % self._config.iters_per_output == 0
-                    if last and not due:  # before a test that training would not have made here, were it to go on
-                        self._save_run(out_dir, must=True)
-                        saved_at = self.iteration
-                    if last or due:
-                        result = self._test_in_training(logger, bar)
-                        self._keep_best(out_dir, result)
-                        if save_int_models:
-                            self.save(out_dir / INT_MODELS_DIR / f"model_{self.samples:012d}.pt")
-                    if due:
-                        self._save_run(out_dir, must=last)
-                        saved_at = self.iteration
+                    self._iterate(run)
+                    self._output(run, last=self.samples >= max_samples)
                     logger.write(self.samples)
             except KeyboardInterrupt:
-                if saved_at != self.iteration and self.iteration:
-                    self._save_run(out_dir, must=False)
+                if run.saved_at != self.iteration and self.iteration:
+                    self._save_run(run, must=False)
                 raise
-        return {**result, **self._run_facts()}
+        return {**run.result, **self._run_facts()}
 
-    def _iterate(self, logger: Logger, bar: Progress) -> None:
+    def _output(self, run: "_Run", *, last: bool) -> None:
+        """Test and save, if it is time for it."""
+        due = self.iteration % self._config.iters_per_output == 0
+        if last and not due:  # before a test that training would not have made here, were it to go on
+            self._save_run(run, must=True)
+        if last or due:
+            run.result = self._test_in_training(run)
+            self._keep_best(run)
+            if run.save_int_models:
+                path = run.out_dir / INT_MODELS_DIR / f"model_{self.samples:012d}.pt"
+                _try_save(lambda: self.save(path), must=last)
+        if due:
+            self._save_run(run, must=last)
+
+    def _iterate(self, run: "_Run") -> None:
         """One iteration: collect, update, log. Ctrl-C takes effect at its end."""
         with DeferredInterrupt():
             start = time.perf_counter()
@@ -165,21 +188,21 @@ class BaseAgent(abc.ABC):
             obs, self._obs = self._obs, None  # should the iteration break off, the next begins with a reset
             self._obs = self._collect(obs)
             collected = time.perf_counter()
-            before, self.samples = (
-                self.samples,
-                self.samples + self._config.steps_per_iter * self._env.num_envs,
-            )
+            new_samples = self._config.steps_per_iter * self._env.num_envs
+            self.samples += new_samples
             figures = self._update(self._obs)
             self.iteration += 1
             end = time.perf_counter()
             self._train_seconds += end - start
-            rate = (self.samples - before) / (end - start)
+            self._wall_seconds = end - run.start
+            rate = new_samples / (end - start)
             timing = {"collect_s": collected - start, "update_s": end - collected}
-            self._log_iteration(logger, {**figures, **timing}, rate)
-        bar.update(self.samples, samples_per_s=rate, episode_return=self._episodes.mean_return)
+            self._log_iteration(run.logger, {**figures, **timing}, rate)
+        run.bar.update(self.samples, samples_per_s=rate, episode_return=self._episodes.mean_return)
 
     def _log_iteration(self, logger: Logger, figures: Mapping[str, float], rate: float) -> None:
         logger.log("iteration", self.iteration)
+        logger.log("wall_time_s", self._wall_seconds)
         logger.log("train_time_s", self._train_seconds)
         logger.log("samples_per_s", rate)
         episodes = self._episodes
@@ -189,38 +212,30 @@ class BaseAgent(abc.ABC):
         for key, value in figures.items():
             logger.log(key, value, "update")
 
-    def _test_in_training(self, logger: Logger, bar: Progress) -> dict[str, Any]:
+    def _test_in_training(self, run: "_Run") -> dict[str, Any]:
         if self._config.test_episodes == 0:
             return {}
         result = self.test(self._config.test_episodes)
         for key, value in result.items():
             if key != MEDIA_KEY:
-                logger.log(key, value, "test")
-        logger.write_media(result[MEDIA_KEY], self.samples)
-        bar.say(
-            f"{self.samples:,} samples, {self._train_seconds / 60:.1f} min: test return {result['mean_return']:.1f} "
+                run.logger.log(key, value, "test")
+        run.logger.write_media(result[MEDIA_KEY], self.samples)
+        run.bar.say(
+            f"{self.samples:,} samples, {self._wall_seconds / 60:.1f} min: test return {result['mean_return']:.1f} "
             f"(normalised {result['normalised_return']:.3f}), length {result['mean_ep_len']:.0f}, "
             f"falls {result['falls']} of {result['num_eps']}"
         )
         return result
 
-    def _keep_best(self, out_dir: Path, result: Mapping[str, Any]) -> None:
-        if result and result["mean_return"] > self._best_return:
-            self._best_return = result["mean_return"]
-            self._try_save(lambda: self.save(out_dir / BEST_MODEL_FILE), must=False)
+    def _keep_best(self, run: "_Run") -> None:
+        if run.result and run.result["mean_return"] > self._best_return:
+            self._best_return = run.result["mean_return"]
+            _try_save(lambda: self.save(run.out_dir / BEST_MODEL_FILE), must=False)
 
-    def _save_run(self, out_dir: Path, *, must: bool) -> None:
-        self._try_save(lambda: self.save(out_dir / MODEL_FILE), must=must)
-        self._try_save(lambda: self.save_checkpoint(out_dir / CHECKPOINT_FILE), must=must)
-
-    def _try_save(self, save: Any, *, must: bool) -> None:
-        """A full disk costs a checkpoint, not the training; only at the end is it an error."""
-        try:
-            save()
-        except OSError as err:
-            if must:
-                raise
-            LOG.error("could not save: %s; training goes on", err)
+    def _save_run(self, run: "_Run", *, must: bool) -> None:
+        _try_save(lambda: self.save(run.out_dir / MODEL_FILE), must=must)
+        _try_save(lambda: self.save_checkpoint(run.out_dir / CHECKPOINT_FILE), must=must)
+        run.saved_at = self.iteration
 
     def _run_facts(self) -> dict[str, Any]:
         facts = {"samples": self.samples, "iterations": self.iteration, "train_time_s": self._train_seconds}
@@ -288,7 +303,7 @@ class BaseAgent(abc.ABC):
         }
 
     def load(self, path: str | Path) -> None:
-        """Read a model that save() wrote.
+        """Read a model that save() wrote; samples is then what it was trained with, until train() counts anew.
 
         Raises:
             ModelFileError: a file that isn't there, is of another kind, holds code, or does not fit; names
@@ -296,6 +311,8 @@ class BaseAgent(abc.ABC):
         """
         content = load_file(path, MODEL_FORMAT, self._device)
         load_module(self._model, get_part(content, "model", dict, path), path)
+        self.samples = int(content.get("samples", 0))
+        self._untrained = True
         self._check_loaded(path)
 
     def _check_loaded(self, path: str | Path) -> None:
@@ -311,6 +328,7 @@ class BaseAgent(abc.ABC):
             "episodes": self._episodes.state_dict(),
             "iteration": self.iteration,
             "train_seconds": self._train_seconds,
+            "wall_seconds": self._wall_seconds,
             "best_return": self._best_return,
             "generator": self._generator.get_state(),
             "torch_generator": torch.get_rng_state(),
@@ -349,3 +367,13 @@ class BaseAgent(abc.ABC):
         )
         self._generator.set_state(content["generator"].cpu())
         torch.set_rng_state(content["torch_generator"].cpu())
+
+
+def _try_save(save: Callable[[], None], *, must: bool) -> None:
+    """A full disk costs a checkpoint, not the training; only at the end is it an error."""
+    try:
+        save()
+    except OSError as err:
+        if must:
+            raise
+        LOG.error("could not save: %s; training goes on", err)

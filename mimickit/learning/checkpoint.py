@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,9 @@ def load_file(path: str | Path, kind: str, device: str = "cpu") -> dict[str, Any
     """
     path = Path(path)
     try:
-        content = torch.load(path, map_location=device, weights_only=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about pickles that are refused right after
+            content = torch.load(path, map_location=device, weights_only=True)
     except FileNotFoundError:
         raise ModelFileError(f"{path}: no such file: expected a {kind}") from None
     except pickle.UnpicklingError as err:

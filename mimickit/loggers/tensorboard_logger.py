@@ -49,9 +49,7 @@ class TensorBoardLogger(Logger):
         if isinstance(item, Video):
             if _seconds(item) <= MAX_GIF_SECONDS:
                 return self._image(tag, video_to_gif(item.path, item.fps))
-            LOG.warning(
-                "TensorBoard logger: %s is longer than %g s; its path is logged", item.path, MAX_GIF_SECONDS
-            )
+            LOG.warning("TensorBoard logger: %s is longer than %g s; its path is logged", item.path, MAX_GIF_SECONDS)
         elif isinstance(item, Image):
             return self._image(tag, item.path.read_bytes())
         return self._text(tag, f"{item.caption} {item.path}".strip())

@@ -48,9 +48,7 @@ class TextLogger(Logger):
         self._rewrite()
 
     def _write_row(self, row: Mapping[str, float], step: int) -> None:
-        words = {
-            key.replace(" ", "_"): value for key, value in row.items()
-        }  # a blank would be a column's end
+        words = {key.replace(" ", "_"): value for key, value in row.items()}  # a blank would be a column's end
         self._append({STEP_KEY: step} | words | {STEP_KEY: step})
 
     def _write_media(self, key: str, items: Sequence[Media], step: int) -> None:
@@ -107,9 +105,7 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
     lines = path.read_text(encoding="utf-8").splitlines()
     for number, line in enumerate(lines, start=1):
         try:
-            rows.append(
-                {key: math.nan if value is None else value for key, value in json.loads(line).items()}
-            )
+            rows.append({key: math.nan if value is None else value for key, value in json.loads(line).items()})
         except json.JSONDecodeError:
             if number < len(lines):
                 raise ValueError(f"{path}:{number}: expected a JSON object, found {line[:60]!r}") from None

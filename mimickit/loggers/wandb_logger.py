@@ -90,9 +90,7 @@ class WandbLogger(Logger):
 
     def _value(self, item: Media) -> Any:
         if isinstance(item, Video):
-            return self._wandb.Video(
-                str(item.path), caption=item.caption or item.path.name, format=_format(item.path)
-            )
+            return self._wandb.Video(str(item.path), caption=item.caption or item.path.name, format=_format(item.path))
         if isinstance(item, Image):
             return self._wandb.Image(str(item.path), caption=item.caption or item.path.name)
         if isinstance(item, HTML):
@@ -115,7 +113,5 @@ def _default_mode(wandb: Any) -> Literal["online", "offline"] | None:
         return None  # wandb reads it
     if wandb.api.api_key:
         return "online"
-    LOG.warning(
-        "W&B logger: no account is set up here; the run is kept offline (wandb sync uploads it later)"
-    )
+    LOG.warning("W&B logger: no account is set up here; the run is kept offline (wandb sync uploads it later)")
     return "offline"

@@ -39,7 +39,7 @@ def as_float(value: Any, key: str, source: str) -> float:
 def as_int(value: Any, key: str, source: str) -> int:
     """value as an int; 30.0 and '30' are 30, 30.5 is refused."""
     number = as_float(value, key, source)
-    if number != int(number):
+    if not number.is_integer():
         raise ConfigError(f"{source}: {key}: expected a whole number, found {value!r}")
     return int(number)
 

@@ -49,7 +49,7 @@ def quat_positive(q: Tensor) -> Tensor:
 
 def quat_rotate(q: Tensor, v: Tensor) -> Tensor:
     """Vectors v rotated by q."""
-    xyz, v = torch.broadcast_tensors(q[..., :3], v)  # type: ignore[no-untyped-call]
+    xyz, v = torch.broadcast_tensors(q[..., :3], v)
     t = 2.0 * torch.linalg.cross(xyz, v)
     return v + q[..., 3:] * t + torch.linalg.cross(xyz, t)
 
@@ -74,7 +74,8 @@ def quat_to_exp_map(q: Tensor) -> Tensor:
 def axis_angle_to_quat(axis: Tensor, angle: Tensor) -> Tensor:
     """Quaternion of a rotation by angle (...,) rad about a unit axis (..., 3)."""
     half = 0.5 * angle.unsqueeze(-1)
-    return torch.cat((axis * torch.sin(half), torch.cos(half).expand(*axis.shape[:-1], 1)), dim=-1)
+    xyz = axis * torch.sin(half)
+    return torch.cat((xyz, torch.cos(half).expand(*xyz.shape[:-1], 1)), dim=-1)
 
 
 def quat_angle(q: Tensor) -> Tensor:

@@ -197,18 +197,14 @@ def make_camera(name: str) -> CameraMode:
         return CAMERA_MODES[name]()
     module_name, colon, attribute = name.partition(":")
     if not colon:
-        raise ConfigError(
-            f"video: camera: found {name!r}{nearest(name, CAMERA_MODES)}; or package.module:function"
-        )
+        raise ConfigError(f"video: camera: found {name!r}{nearest(name, CAMERA_MODES)}; or package.module:function")
     try:
         found = getattr(importlib.import_module(module_name), attribute)
     except (ImportError, AttributeError) as error:
         raise ConfigError(f"video: camera: {name!r} can't be loaded: {error}") from error
     camera: CameraMode = found() if isinstance(found, type) else found
     if not callable(camera):
-        raise ConfigError(
-            f"video: camera: {name!r}: expected a function of a Shot, found {type(camera).__name__}"
-        )
+        raise ConfigError(f"video: camera: {name!r}: expected a function of a Shot, found {type(camera).__name__}")
     return camera
 
 
@@ -247,12 +243,6 @@ def _filmable(pose: CameraPose, name: str) -> CameraPose:
     if np.linalg.norm(look) < 1e-6:
         target = eye + np.array([0.0, 1.0, 0.0])
         look = target - eye
-    if np.linalg.norm(np.cross(look / np.linalg.norm(look), up)) < 1e-3 * max(
-        float(np.linalg.norm(up)), 1e-9
-    ):
-        up = (
-            np.array([0.0, 1.0, 0.0])
-            if abs(look[1]) < 0.9 * np.linalg.norm(look)
-            else np.array([1.0, 0.0, 0.0])
-        )
+    if np.linalg.norm(np.cross(look / np.linalg.norm(look), up)) < 1e-3 * max(float(np.linalg.norm(up)), 1e-9):
+        up = np.array([0.0, 1.0, 0.0]) if abs(look[1]) < 0.9 * np.linalg.norm(look) else np.array([1.0, 0.0, 0.0])
     return CameraPose(eye, target, float(pose.fov), up)

@@ -85,9 +85,7 @@ class VideoConfig:
         if self.env < 0:
             raise ConfigError(f"video: env: expected 0 or more, found {self.env}")
         if self.position is not None and self.position == self.target:
-            raise ConfigError(
-                f"video: position and target: expected two different points, found {self.position} twice"
-            )
+            raise ConfigError(f"video: position and target: expected two different points, found {self.position} twice")
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any], source: str) -> "VideoConfig":

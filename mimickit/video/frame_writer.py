@@ -52,9 +52,7 @@ class FrameWriter:
     Every method raises VideoError with the cause when ffmpeg or the disk fails.
     """
 
-    def __init__(
-        self, part: Path, *, width: int, height: int, fps: float, quality: Quality = Quality.STANDARD
-    ) -> None:
+    def __init__(self, part: Path, *, width: int, height: int, fps: float, quality: Quality = Quality.STANDARD) -> None:
         """part is the file to write while filming; width and height are even (pixels)."""
         if width % 2 or height % 2:
             raise ValueError(f"frame size: H.264 needs even numbers, found {width}x{height}")

@@ -89,11 +89,7 @@ def _undone_on_failure(name: str) -> Iterator[None]:
             else:
                 os.environ[key] = value
         for module in set(sys.modules) - modules:
-            if (
-                module.split(".")[0] == "OpenGL"
-                or module == f"mujoco.{name}"
-                or module.startswith(f"mujoco.{name}.")
-            ):
+            if module.split(".")[0] == "OpenGL" or module == f"mujoco.{name}" or module.startswith(f"mujoco.{name}."):
                 del sys.modules[module]
         raise
 

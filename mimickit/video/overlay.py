@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 _TEXT_SHARE = 0.034  # height of the capitals by the frame's height
+_CAPITALS = 22.0  # pixels, their height in the font at scale 1
+_MIN_SCALE = 0.36  # smaller, nobody can read it
 _INK = (245, 247, 250)
 _SHADE = 0.45  # what is left of the picture's brightness behind the line
 
@@ -31,12 +33,14 @@ def draw_line(frame: NDArray[np.uint8], text: str) -> None:
 
     font = cv2.FONT_HERSHEY_SIMPLEX
     height, width = frame.shape[:2]
-    scale = _TEXT_SHARE * height / 22.0  # the font's capitals are 22 pixels high at scale 1
+    scale = max(_TEXT_SHARE * height / _CAPITALS, _MIN_SCALE)
+    natural = cv2.getTextSize(text, font, 1.0, 1)[0][0]
+    scale = min(scale, 0.9 * width / natural)
     thickness = max(1, round(scale * 1.8))
     (text_width, text_height), base = cv2.getTextSize(text, font, scale, thickness)
     pad = text_height // 2 + 1
     left, bottom = pad, height - pad
-    top, right = bottom - text_height - base - pad, min(left + text_width + 2 * pad, width)
+    top, right = bottom - text_height - base - 2 * pad, min(left + text_width + 2 * pad, width)
     strip = frame[max(top, 0) : bottom, left:right]
     strip[:] = (strip * _SHADE).astype(np.uint8)
-    cv2.putText(frame, text, (left + pad, bottom - base), font, scale, _INK, thickness, cv2.LINE_AA)
+    cv2.putText(frame, text, (left + pad, bottom - base - pad // 2), font, scale, _INK, thickness, cv2.LINE_AA)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import mujoco
@@ -13,7 +14,7 @@ from mimickit.video.camera_rig import CameraPose, SubjectSize
 from mimickit.video.config import Quality
 from mimickit.video.errors import VideoError
 from mimickit.video.snapshot import ActorSpec, FloatArray, Snapshot, quat_to_matrix
-from mimickit.video.stage_scene import StageScene, build_scene, key_light_position
+from mimickit.video.stage_scene import StageScene, build_scene, ground_origin, key_light_position
 
 Frame = NDArray[np.uint8]
 
@@ -88,6 +89,8 @@ class _Renderer:
         mujoco.mj_kinematics(model, self._data)
         mujoco.mj_camlight(model, self._data)
         self._geom_pos = model.geom_pos[scene.geom_ids].copy()
+        self._geom_world = np.zeros_like(self._geom_pos)  # where place() has put them
+        self._key_world = np.zeros(3)
         self._geom_rot = _matrices_of(model.geom_quat[scene.geom_ids])
         self._mjv = mujoco.MjvScene(model, maxgeom=model.ngeom + 64)
         self._option = mujoco.MjvOption()
@@ -106,9 +109,7 @@ class _Renderer:
     def place(self, snapshot: Snapshot, num_actors: int, num_ghosts: int) -> None:
         counts = self._scene.body_counts
         poses = [*snapshot.poses, *snapshot.ghosts[:num_ghosts]]
-        if len(snapshot.poses) != num_actors or any(
-            len(p) != n for (p, _), n in zip(poses, counts, strict=False)
-        ):
+        if len(snapshot.poses) != num_actors or any(len(p) != n for (p, _), n in zip(poses, counts, strict=False)):
             found, expected = [len(p) for p, _ in snapshot.poses], list(counts[:num_actors])
             raise VideoError(f"a snapshot's bodies: expected {expected} (one number an actor), found {found}")
         poses.extend((np.tile(_FAR_AWAY, (n, 1)), np.tile(_UPRIGHT, (n, 1))) for n in counts[len(poses) :])
@@ -116,17 +117,17 @@ class _Renderer:
         rot = quat_to_matrix(np.concatenate([r for _, r in poses]))
         if not (np.isfinite(pos).all() and np.isfinite(rot).all()):
             raise VideoError(f"a snapshot at {snapshot.time:.3f} s holds a body pose that is not a number")
-        scene, data = self._scene, self._data
+        scene = self._scene
         of_geom = rot[scene.geom_body]
-        data.geom_xpos[scene.geom_ids] = pos[scene.geom_body] + np.einsum(
-            "gij,gj->gi", of_geom, self._geom_pos
-        )
-        data.geom_xmat[scene.geom_ids] = (of_geom @ self._geom_rot).reshape(-1, 9)
-        data.xpos[scene.body_ids] = pos
-        data.xmat[scene.body_ids] = rot.reshape(-1, 9)
-        data.light_xpos[scene.key_light] = key_light_position(pos[0] if len(pos) else np.zeros(3))
+        self._geom_world = pos[scene.geom_body] + np.einsum("gij,gj->gi", of_geom, self._geom_pos)
+        self._data.geom_xmat[scene.geom_ids] = (of_geom @ self._geom_rot).reshape(-1, 9)
+        self._key_world = key_light_position(pos[0] if len(pos) else np.zeros(3))
 
     def render(self, camera: CameraPose) -> Frame:
+        origin = ground_origin(camera.eye)
+        self._data.geom_xpos[self._scene.geom_ids] = self._geom_world - origin
+        self._data.light_xpos[self._scene.key_light] = self._key_world - origin
+        camera = replace(camera, eye=camera.eye - origin, target=camera.target - origin)
         self._aim(camera)
         mujoco.mjv_updateScene(
             self._model, self._data, self._option, None, self._camera, mujoco.mjtCatBit.mjCAT_ALL, self._mjv

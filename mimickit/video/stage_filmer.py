@@ -54,9 +54,7 @@ class StageFilmer:
         return stage
 
     def _aim(self, snapshot: Snapshot, stage: Stage) -> CameraPose:
-        pos, rot = (
-            snapshot.poses[0] if snapshot.poses else (np.zeros((1, 3)), np.array([[0.0, 0.0, 0.0, 1.0]]))
-        )
+        pos, rot = snapshot.poses[0] if snapshot.poses else (np.zeros((1, 3)), np.array([[0.0, 0.0, 0.0, 1.0]]))
         return self._rig.pose(
             time=snapshot.time,
             root_pos=pos[0],
@@ -65,9 +63,7 @@ class StageFilmer:
             is_cut=snapshot.is_cut,
         )
 
-    def _set_beside(
-        self, snapshot: Snapshot, camera: CameraPose, stage: Stage
-    ) -> tuple[Snapshot, CameraPose]:
+    def _set_beside(self, snapshot: Snapshot, camera: CameraPose, stage: Stage) -> tuple[Snapshot, CameraPose]:
         """Shift the ghosts to the right of the first picture, and the camera by half of it, so that both are
         in view.
         """
@@ -78,9 +74,7 @@ class StageFilmer:
             self._beside = right / max(math.hypot(*right[:2]), 1e-9) * _BESIDE * stage.subject_size.height
         ghosts = [(pos + self._beside, rot) for pos, rot in snapshot.ghosts]
         half = 0.5 * self._beside if self._plan.config.target is None else np.zeros(3)
-        return replace(snapshot, ghosts=ghosts), replace(
-            camera, eye=camera.eye + half, target=camera.target + half
-        )
+        return replace(snapshot, ghosts=ghosts), replace(camera, eye=camera.eye + half, target=camera.target + half)
 
 
 def _reach(poses: list[ActorPose]) -> float:

@@ -1,5 +1,6 @@
 """Dresses a MuJoCo scene for filming: ground, sky, light, and the actors' bodies without their joints."""
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -58,9 +59,7 @@ _DEFAULT_RGBA = (0.5, 0.5, 0.5, 1.0)  # MuJoCo's own for a geom without colour
 _CELL = 1.0  # m, side of a ground cell
 _TEXTURE_CELLS = 2  # cells a side in the ground's texture
 _SHADOW_MARGIN = 2.6  # m around the subject that the shadow map covers
-_KEY_DIRECTION = np.array(
-    [0.38, 0.62, -1.15]
-)  # of the key light: from behind the default camera's left shoulder
+_KEY_DIRECTION = np.array([0.38, 0.62, -1.15])  # of the key light: from behind the default camera's left shoulder
 _RIM_DIRECTION = np.array([-0.5, -0.75, -0.45])
 _FAR = 120.0  # m, to the edge of the ground
 _VISIBLE_GROUPS = 3  # geom groups 0, 1, 2 are visual by MuJoCo's convention
@@ -75,7 +74,6 @@ class StageScene:
     geom_ids: NDArray[np.int64]  # (G,) geoms of actors
     geom_body: NDArray[np.int64]  # (G,) index into all actors' bodies strung together
     unshadowed_geoms: NDArray[np.int64]  # those that cast no shadow: ghosts, and the ground
-    body_ids: NDArray[np.int64]  # (N,) the model's body of each of them
     subject: SubjectSize
     key_light: int
     rim_light: int
@@ -119,11 +117,19 @@ def build_scene(
         geom_ids=geom_ids,
         geom_body=geom_body,
         unshadowed_geoms=np.append(geom_ids[geom_body >= starts[len(actors)]], model.geom("ground").id),
-        body_ids=body_ids,
         subject=_subject_size(model, counts[0]) if counts else SubjectSize(1.0, 0.5),
         key_light=model.light("key").id,
         rim_light=model.light("rim").id,
     )
+
+
+def ground_origin(eye: FloatArray) -> FloatArray:
+    """(3,) the place near an eye (3,) in which the ground's pattern is what it is at the origin.
+
+    Scenes are drawn relative to it: the ground then reaches as far around any camera, and single precision is enough.
+    """
+    period = _CELL * _TEXTURE_CELLS
+    return np.array([*(np.round(eye[:2] / period) * period), 0.0])
 
 
 def key_light_position(subject: FloatArray) -> FloatArray:
@@ -187,10 +193,8 @@ def _add_ground_and_sky(spec: Any) -> None:
     )  # fmt: skip
     material = spec.add_material(name="ground", texuniform=True, specular=0.0, shininess=0.0, reflectance=0.0)
     material.textures[mujoco.mjtTextureRole.mjTEXROLE_RGB] = "ground"
-    material.texrepeat = [1.0 / (_CELL * _TEXTURE_CELLS)] * 2
-    spec.worldbody.add_geom(
-        name="ground", type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0, 0, 1], material="ground"
-    )
+    material.texrepeat = [2.0 / (_CELL * _TEXTURE_CELLS)] * 2  # of half a unit, which is how MuJoCo sizes planes
+    spec.worldbody.add_geom(name="ground", type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0, 0, 1], material="ground")
 
 
 def _paint_textures(model: Any) -> None:
@@ -200,6 +204,7 @@ def _paint_textures(model: Any) -> None:
         model.tex_data[start : start + pixels.size] = pixels.reshape(-1)
 
 
+@functools.cache
 def _ground_pixels() -> NDArray[np.uint8]:
     """Cells in two shades with a thin line around each; (S, S, 3)."""
     cell = 512
@@ -212,6 +217,7 @@ def _ground_pixels() -> NDArray[np.uint8]:
     return _to_bytes(color * (1.0 - line) + np.array(_LINE) * line)
 
 
+@functools.cache
 def _sky_pixels() -> NDArray[np.uint8]:
     """A cube map (6 * 256, 256, 3) whose colour depends on the elevation only, from horizon to zenith, with a
     little noise against banding. Faces in MuJoCo's order: right, left, up, down, front, back.
@@ -275,9 +281,7 @@ def _paint_actor(model: Any, actor: ActorSpec, geoms: NDArray[np.int64], index: 
         color = tuple(actor.color)
         _recolor(model, geoms, color if len(color) == 4 else (*color, 1.0))
     else:
-        plain = geoms[
-            (model.geom_matid[geoms] < 0) & np.all(np.isclose(model.geom_rgba[geoms], _DEFAULT_RGBA), axis=1)
-        ]
+        plain = geoms[(model.geom_matid[geoms] < 0) & np.all(np.isclose(model.geom_rgba[geoms], _DEFAULT_RGBA), axis=1)]
         for geom in plain:
             shade = 1.0 if _depth(model, int(model.geom_bodyid[geom])) % 2 else _SHADE
             color = _ACTOR_COLORS[index % len(_ACTOR_COLORS)]

@@ -79,23 +79,24 @@ def test_nothing_sinks_into_the_ground_and_nothing_floats(name: str, char: CharM
     low = lowest_points(poses, char)
     assert low.min() > -0.015
     on_ground = low < 0.05
-    in_the_air = {"backflip": 0.3, "jump": 0.25, "spin": 0.2, "spinkick": 0.3, "run": 0.35}
+    in_the_air = {"backflip": 0.3, "dance_b": 0.25, "jump": 0.25, "spin": 0.2, "spinkick": 0.3, "run": 0.35}
     assert on_ground.double().mean() > 1.0 - in_the_air.get(name, 0.1)
 
 
-@pytest.mark.parametrize("name", ["walk", "run"])
-def test_feet_stand_still_while_they_stand(name: str, char: CharModel) -> None:
-    """At mid-stance a foot's speed along the ground is a small part of the root's, at the right height."""
+@pytest.mark.parametrize(("name", "seconds"), [("walk", 0.3), ("run", 0.1)])
+def test_feet_stand_still_while_they_stand(name: str, seconds: float, char: CharModel) -> None:
+    """For some time in every round each foot is on the ground, at less than a fifth of the root's speed."""
     motion = clip(name)
     poses = poses_of(motion, char)
     pos, _ = char.forward_kinematics(poses.root_pos.float(), poses.rots[:, 0].float(), poses.rots[:, 1:].float())
-    root_speed = float((poses.root_pos[-1] - poses.root_pos[0])[0]) / motion.length
+    root_speed = float(poses.root_pos[-1, 0] - poses.root_pos[0, 0]) / motion.length
+    span = round(seconds * motion.fps)
     for foot in FEET:
-        sole = lowest_points(poses, char, [foot])
-        speed = (pos[1:, char.body_id(foot), :2] - pos[:-1, char.body_id(foot), :2]).norm(dim=-1) * motion.fps
-        standing = (sole[1:] < 0.02) & (sole[:-1] < 0.02)
-        assert standing.sum() >= 6
-        assert speed[standing].median() < 0.12 * root_speed
+        speed = (pos[1:, char.body_id(foot)] - pos[:-1, char.body_id(foot)]).norm(dim=-1) * motion.fps
+        fastest = speed.unfold(0, span, 1).amax(dim=-1)
+        start = int(fastest.argmin())
+        assert fastest[start] < 0.2 * root_speed
+        assert lowest_points(poses, char, [foot])[start : start + span].abs().max() < 0.02
 
 
 def test_mirrored_or_swapped_limbs_would_show(char: CharModel) -> None:

@@ -119,7 +119,7 @@ def test_hinges_in_another_order_or_sign_are_sorted_and_flipped(tmp_path: Path) 
     )
     (joint,) = read_mjcf(write(tmp_path, body(joints), head="<compiler angle='radian'/>")).joints
     assert joint.source_joints == ("x", "y", "z")
-    np.testing.assert_allclose(joint.limits, [[-3, 4], [-0.25, 0.5], [-2, 1]])
+    np.testing.assert_allclose(joint.limits, np.array([[-3.0, 4.0], [-0.25, 0.5], [-2.0, 1.0]]))
     np.testing.assert_allclose(joint.stiffness, [1, 2, 3])
 
 

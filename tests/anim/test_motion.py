@@ -57,7 +57,7 @@ def test_the_suffix_does_not_matter(tmp_path: Path) -> None:
     assert load_motion(path).num_frames == 5
 
 
-REFUSED = {
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "no fps": ({"fps": None}, "missing fps; found loop_mode, frames"),
     "no frames": ({"frames": None}, "missing frames"),
     "no loop mode": ({"loop_mode": None}, "missing loop_mode"),

@@ -15,6 +15,7 @@ import yaml
 
 from mimickit.cli import main
 from mimickit.config import project_root
+from tests.house.wandb_reader import read_history, read_run
 
 ROOT = project_root()
 DOFS = ("--env_config", "data/envs/char_dof_test_humanoid_env.yaml")
@@ -50,9 +51,13 @@ def headless(**more):
 
 def start(*words, cwd):
     command = [sys.executable, str(ROOT / "run.py"), *(str(word) for word in words)]
-    return subprocess.Popen(
-        command, cwd=cwd, env=headless(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, cwd=cwd, env=headless(), start_new_session=True, **pipes)
+
+
+def press_ctrl_c(process):
+    """As a terminal does: the signal goes to the process and all that it has started, encoder and W&B included."""
+    os.killpg(process.pid, signal.SIGINT)
 
 
 @pytest.fixture(scope="session")
@@ -85,7 +90,7 @@ def test_a_test_of_a_model_says_how_good_it_is_and_where_the_clip_lies(trained, 
     words = ("--mode", "test", "--model_file", trained / "model.pt", "--num_envs", 3, "--test_episodes", 3)
     assert run(*words, *FILM, "--out_dir", tmp_path / "test", "--rand_seed", 7) == 0
     result, out = result_of(tmp_path / "test"), capsys.readouterr().out
-    assert (result["num_eps"], result["seed"], result["engine"]) == (3, 7, "mujoco")
+    assert (result["num_eps"], result["seed"], result["engine"], result["samples"]) == (3, 7, "mujoco", 128)
     assert result["model_file"] == str(trained / "model.pt")
     assert 0 < result["normalised_return"] <= 1
     assert result["mean_return"] == pytest.approx(result["normalised_return"] * 15)
@@ -130,14 +135,9 @@ def test_a_run_folder_is_complete_and_its_configuration_merged(trained):
 
 
 def test_every_logger_takes_figures_and_the_clip(tmp_path):
-    from tests.house.wandb_reader import read_history, read_run
-
     folder = tmp_path / "walk_seed3"
     words = ("--mode", "view", *DOFS, "--env.episode_length", 0.5, *SMALL, "--out_dir", folder)
-    assert (
-        run(*words, "--logger", "txt", "tb", "wandb", "--wandb_mode", "offline", "--wandb_group", "seeds")
-        == 0
-    )
+    assert run(*words, "--logger", "txt", "tb", "wandb", "--wandb_mode", "offline", "--wandb_group", "seeds") == 0
     assert read_run(folder).display_name == "walk_seed3"
     assert read_run(folder).run_group == "seeds"
     assert any("test_video/path" in row for row in read_history(folder))
@@ -146,11 +146,40 @@ def test_every_logger_takes_figures_and_the_clip(tmp_path):
     assert (folder / "log.txt").read_text().splitlines()[-1] == f"# samples 0: test_video: videos/{clip.name}"
 
 
+OWN_LOGGER = """
+from mimickit.loggers.base import Logger
+
+class Notebook(Logger):
+    NAME = "notebook"
+
+    def __init__(self, out_dir):
+        super().__init__()
+        self._file = out_dir / "notebook.txt"
+
+    def _write_row(self, row, step):
+        self._note(f"{step} {sorted(row)}")
+
+    def _write_media(self, key, items, step):
+        self._note(f"{step} {key} {len(items)}")
+
+    def _note(self, line):
+        with self._file.open("a") as file:
+            print(line, file=file)
+"""
+
+
+def test_a_logger_of_ones_own_in_one_file(tmp_path, monkeypatch):
+    (tmp_path / "my_notebook.py").write_text(OWN_LOGGER)
+    monkeypatch.chdir(tmp_path)
+    words = ("--mode", "view", *DOFS, "--env.episode_length", 0.2, *SMALL, "--out_dir", "run")
+    assert run(*words, "--logger", "my_notebook:Notebook") == 0
+    lines = (tmp_path / "run" / "notebook.txt").read_text().splitlines()
+    assert lines == ["0 ['falls', 'mean_ep_len', 'mean_return', 'num_eps']", "0 test_video 1"]
+
+
 def test_the_same_folder_twice_keeps_what_is_there(tmp_path):
     for length in (0.2, 0.4):
-        assert (
-            run("--mode", "view", *DOFS, "--env.episode_length", length, *SMALL, "--out_dir", tmp_path) == 0
-        )
+        assert run("--mode", "view", *DOFS, "--env.episode_length", length, *SMALL, "--out_dir", tmp_path) == 0
     assert sorted(read_clip(path)[0] for path in tmp_path.glob("videos/*.mp4")) == [7, 13]
     for name in ("result.json", "result.1.json", "log.txt", "log.1.txt", "config.yaml", "config.1.yaml"):
         assert (tmp_path / name).is_file(), name
@@ -178,10 +207,7 @@ def test_a_training_is_gone_on_with_and_never_written_over(trained, tmp_path, ca
 
 
 def test_training_begins_from_a_model(trained, tmp_path):
-    assert (
-        run("--model_file", trained / "model.pt", "--num_envs", 2, "--max_samples", 32, "--out_dir", tmp_path)
-        == 0
-    )
+    assert run("--model_file", trained / "model.pt", "--num_envs", 2, "--max_samples", 32, "--out_dir", tmp_path) == 0
     assert result_of(tmp_path)["model_file"] == str(trained / "model.pt")
 
 
@@ -196,8 +222,12 @@ def _until(condition, process, seconds=90):
         time.sleep(0.1)
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_ctrl_c_in_an_endless_test_finishes_the_film(trained, tmp_path, number, code):
+def terminate(process):
+    process.terminate()
+
+
+@pytest.mark.parametrize(("stop", "code"), [(press_ctrl_c, 130), (terminate, 143)])
+def test_a_signal_in_an_endless_test_finishes_the_film(trained, tmp_path, stop, code):
     words = (
         "--mode",
         "test",
@@ -208,10 +238,11 @@ def test_ctrl_c_in_an_endless_test_finishes_the_film(trained, tmp_path, number, 
         "--test_episodes",
         "inf",
     )
-    process = start(*words, *FILM, "--out_dir", tmp_path / "run", cwd=tmp_path)
+    loggers = ("--logger", "tb", "wandb", "--wandb_mode", "offline")
+    process = start(*words, *FILM, *loggers, "--out_dir", tmp_path / "run", cwd=tmp_path)
     _until(lambda: list(tmp_path.glob("run/videos/*")), process)
     time.sleep(1.0)
-    process.send_signal(number)
+    stop(process)
     out, err = process.communicate(timeout=60)
     assert process.returncode == code, err
     assert "Traceback" not in err
@@ -221,6 +252,7 @@ def test_ctrl_c_in_an_endless_test_finishes_the_film(trained, tmp_path, number, 
     (clip,) = clips_of(tmp_path / "run")
     assert str(clip.relative_to(tmp_path)) in out
     assert read_clip(clip)[0] == json.loads(clip.with_suffix(".json").read_text())["num_frames"]
+    assert [row["samples"] for row in read_history(tmp_path / "run") if "test_video/path" in row] == [128]
 
 
 def test_ctrl_c_in_training_saves_what_can_be_gone_on_with(tmp_path):
@@ -228,7 +260,7 @@ def test_ctrl_c_in_training_saves_what_can_be_gone_on_with(tmp_path):
     words = ("--num_envs", 4, "--test_episodes", 4, "--env.episode_length", 0.5, "--out_dir", folder)
     process = start(*words, cwd=tmp_path)
     _until(lambda: (folder / "log.jsonl").is_file() and (folder / "log.jsonl").stat().st_size > 0, process)
-    process.send_signal(signal.SIGINT)
+    press_ctrl_c(process)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
     assert "Traceback" not in err
@@ -303,9 +335,7 @@ def test_when_filming_fails_a_view_has_failed_and_a_test_has_not(trained, tmp_pa
     assert run(*model, *FILM, "--out_dir", tmp_path / "test") == 0
     assert capsys.readouterr().err.count("WARNING") == 1
     assert result_of(tmp_path / "test")["episode_media"] == {}
-    assert (
-        run("--mode", "view", *DOFS, "--env.episode_length", 0.5, *SMALL, "--out_dir", tmp_path / "view") == 1
-    )
+    assert run("--mode", "view", *DOFS, "--env.episode_length", 0.5, *SMALL, "--out_dir", tmp_path / "view") == 1
     assert run(*model, *FILM, "--video_strict", "--out_dir", tmp_path / "strict") == 1
     assert "error: filming failed" in capsys.readouterr().err
 
@@ -315,9 +345,7 @@ def test_when_filming_fails_a_view_has_failed_and_a_test_has_not(trained, tmp_pa
 
 def test_help_is_quick_and_asks_for_no_heavy_library():
     code = "import sys; from mimickit.cli import main; main(['--help']); print(sorted(sys.modules))"
-    out = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout
+    out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert "--video_camera NAME" in out
     heavy = {"torch", "mujoco", "cv2", "wandb", "tensorboard", "gymnasium"}
     assert [name for name in heavy if f"'{name}'" in out.splitlines()[-1]] == []

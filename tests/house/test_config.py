@@ -44,11 +44,7 @@ def test_a_line_of_an_arg_file(line, words):
     assert texts(line) == words
 
 
-@given(
-    st.lists(
-        st.text(st.characters(blacklist_characters="'\r\n", blacklist_categories=("Cs", "Zl", "Zp", "Cc")))
-    )
-)
+@given(st.lists(st.text(st.characters(blacklist_characters="'\r\n", blacklist_categories=("Cs", "Zl", "Zp", "Cc")))))
 def test_quoted_words_come_back_as_they_are(words):
     assert texts(" ".join(f"'{word}'" for word in words)) == words
 
@@ -130,10 +126,7 @@ def test_blocks_are_merged_and_lists_replaced():
 
 def test_paths_are_looked_up_in_the_working_directory_then_in_the_project(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert (
-        find_path("data/engines/mujoco_engine.yaml", "x")
-        == project_root() / "data/engines/mujoco_engine.yaml"
-    )
+    assert find_path("data/engines/mujoco_engine.yaml", "x") == project_root() / "data/engines/mujoco_engine.yaml"
     own = tmp_path / "data/engines/mujoco_engine.yaml"
     own.parent.mkdir(parents=True)
     own.touch()

@@ -56,9 +56,7 @@ def test_columns_match_headers_with_late_keys_and_media(tmp_path, make_clip):
     assert lines[2] == "# samples 1000: test_video: videos/a.mp4"
     ends = [lines[0].index(word) + len(word) for word in lines[0].split()]
     assert all(
-        line[end - 1] != " " and line[end : end + 2].strip() == ""
-        for line in (lines[1], lines[3])
-        for end in ends
+        line[end - 1] != " " and line[end : end + 2].strip() == "" for line in (lines[1], lines[3]) for end in ends
     )
 
 
@@ -169,10 +167,7 @@ def test_a_failing_logger_is_reported_once_and_stops_nothing(tmp_path, caplog):
     logger.close()
     assert good.rows == [(1, {"x": 1.0}), (2, {"x": 2.0})]
     assert caplog.text.count("failing logger: could not write numbers: OSError: [Errno 28]") == 1
-    assert (
-        "own logger: could not write media 'clip': MediaError: media 'clip': expected a video file"
-        in caplog.text
-    )
+    assert "own logger: could not write media 'clip': MediaError: media 'clip': expected a video file" in caplog.text
 
 
 def test_media_that_are_not_there_are_refused_by_key(tmp_path):
@@ -180,9 +175,7 @@ def test_media_that_are_not_there_are_refused_by_key(tmp_path):
         TextLogger(tmp_path).write_media({"clip": [Video(path=tmp_path / "gone.mp4")]}, 1)
 
 
-@pytest.mark.parametrize(
-    ("name", "make"), [("wandb", WandbLogger), ("tensorboard.compat.proto", TensorBoardLogger)]
-)
+@pytest.mark.parametrize(("name", "make"), [("wandb", WandbLogger), ("tensorboard.compat.proto", TensorBoardLogger)])
 def test_a_missing_library_is_named_with_its_install_line(tmp_path, monkeypatch, name, make):
     monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(MissingLibraryError, match=f"pip install {name.split('.')[0]}"):
@@ -323,9 +316,7 @@ def test_two_seeds_stand_side_by_side_in_one_group(two_runs):
 
     runs = [read_run(folder) for folder in two_runs]
     assert [run.display_name for run in runs] == ["walk_seed0", "walk_seed1"]
-    assert {(run.run_group, run.project, tuple(run.tags)) for run in runs} == {
-        ("seeds", "mimickit", ("cpu",))
-    }
+    assert {(run.run_group, run.project, tuple(run.tags)) for run in runs} == {("seeds", "mimickit", ("cpu",))}
     assert runs[0].run_id != runs[1].run_id
     config = [{u.key: json.loads(u.value_json) for u in run.config.update} for run in runs]
     assert [values["rand_seed"] for values in config] == [0, 1]

@@ -22,9 +22,7 @@ def test_a_media_value_describes_itself(tmp_path):
 @pytest.mark.parametrize("kind", [Video, Image, HTML, File])
 def test_a_missing_or_empty_file_is_refused_by_key(tmp_path, kind):
     path = tmp_path / "a.xyz"
-    with pytest.raises(
-        MediaError, match=rf"media 'mine': expected a {kind.KIND} file, found nothing at .*a\.xyz"
-    ):
+    with pytest.raises(MediaError, match=rf"media 'mine': expected a {kind.KIND} file, found nothing at .*a\.xyz"):
         kind(path=path).validate("mine")
     path.touch()
     with pytest.raises(MediaError, match=r"media 'mine': .* found an empty file"):

@@ -45,9 +45,7 @@ def test_defaults_of_training():
 
 
 def test_precedence_of_engine_file_env_block_arg_file_and_command_line(write):
-    engine = write(
-        "engine.yaml", {"engine_name": "mujoco", "a": 1, "b": 1, "c": 1, "d": 1, "block": {"x": 1, "y": 1}}
-    )
+    engine = write("engine.yaml", {"engine_name": "mujoco", "a": 1, "b": 1, "c": 1, "d": 1, "block": {"x": 1, "y": 1}})
     env = write("env.yaml", {"env_name": "deepmimic", "engine": {"b": 2, "c": 2, "d": 2, "block": {"y": 2}}})
     args = write("args.txt", f"--engine_config {engine} --engine.c 3 --engine.d 3 --env.e 3")
     found = settings("--arg_file", args, "--env_config", env, "--engine.d", "4")
@@ -58,12 +56,8 @@ def test_precedence_of_engine_file_env_block_arg_file_and_command_line(write):
 
 
 def test_precedence_of_filming(write):
-    engine = write(
-        "engine.yaml", {"engine_name": "mujoco", "video": {"width": 100, "height": 100, "fov": 50}}
-    )
-    env = write(
-        "env.yaml", {"env_name": "x", "engine": {"video": {"height": 200, "fov": 60, "quality": "draft"}}}
-    )
+    engine = write("engine.yaml", {"engine_name": "mujoco", "video": {"width": 100, "height": 100, "fov": 50}})
+    env = write("env.yaml", {"env_name": "x", "engine": {"video": {"height": 200, "fov": 60, "quality": "draft"}}})
     files = ("--engine_config", engine, "--env_config", env)
     found = settings(*files, "--video", "--video_fov", "70", "--video_position", "-1e-3", "2", "3").video
     assert (found.enabled, found.width, found.height, found.fov) == (True, 100, 200, 70.0)
@@ -106,9 +100,7 @@ def test_refused_in_yaml(write):
     ]:
         with pytest.raises(ConfigError, match=message):
             settings("--engine_config", write("engine.yaml", content))
-    with pytest.raises(
-        ConfigError, match=r"env\.yaml: engine: expected a block of engine keys, found 'mujoco'"
-    ):
+    with pytest.raises(ConfigError, match=r"env\.yaml: engine: expected a block of engine keys, found 'mujoco'"):
         settings("--env_config", write("env.yaml", {"env_name": "deepmimic", "engine": "mujoco"}))
     with pytest.raises(ConfigError, match=r"env\.yaml: env_name is missing"):
         settings("--env_config", write("env.yaml", {})).env.name("env_name")
@@ -122,16 +114,12 @@ def test_a_model_brings_the_configuration_it_was_trained_with(write, tmp_path):
     assert (found.engine.values, found.agent.values) == (blocks["engine"], blocks["agent"])
     assert found.env.values == {"env_name": "v", "x": 1}
     assert found.env.source == f"{tmp_path / 'run/config.yaml'} (env)"
-    own = settings(
-        "--mode", "test", "--model_file", model, "--env_config", write("own.yaml", {"env_name": "own"})
-    )
+    own = settings("--mode", "test", "--model_file", model, "--env_config", write("own.yaml", {"env_name": "own"}))
     assert (own.env.values, own.agent.values) == ({"env_name": "own"}, blocks["agent"])
 
 
 def test_a_resumed_run_keeps_its_flags_unless_others_are_given(write, tmp_path):
-    begun = settings(
-        "--num_envs", "64", "--max_samples", "1e6", "--video", "--logger", "tb", "--out_dir", "x"
-    )
+    begun = settings("--num_envs", "64", "--max_samples", "1e6", "--video", "--logger", "tb", "--out_dir", "x")
     write("run/config.yaml", begun.to_dict(["--num_envs", "64"]))
     found = settings("--resume", tmp_path / "run", "--max_samples", "2e6")
     assert (found.num_envs, found.options.max_samples, found.video.enabled) == (64, 2_000_000, True)

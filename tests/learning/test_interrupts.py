@@ -10,7 +10,6 @@ from torch import Tensor
 
 from mimickit.envs.base_env import EnvMode
 from mimickit.learning.interrupts import DeferredInterrupt
-from mimickit.loggers.text_logger import TextLogger
 from tests.learning.conftest import MakeAgent
 from tests.learning.point_mass import PointMassEnv
 from tests.learning.test_ppo_agent import SAMPLES_PER_ITER, _same, _train, _weights
@@ -86,14 +85,3 @@ def test_an_error_is_not_replaced_by_the_interrupt() -> None:
     with pytest.raises(ZeroDivisionError), DeferredInterrupt():
         os.kill(os.getpid(), signal.SIGINT)
         raise ZeroDivisionError
-
-
-def test_progress_speaks_in_lines_where_there_is_no_terminal(
-    make_agent: MakeAgent, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    agent = make_agent(iters_per_output=2)
-    agent.train(max_samples=2 * SAMPLES_PER_ITER, out_dir=tmp_path, logger=TextLogger(tmp_path))
-    lines = capfd.readouterr().err.splitlines()
-    assert len(lines) == 1
-    assert f"{2 * SAMPLES_PER_ITER} samples" in lines[0]
-    assert "\x1b" not in lines[0]

@@ -253,6 +253,8 @@ def test_a_run_folder_holds_models_checkpoint_and_figures(make_agent: MakeAgent,
     fresh = make_agent(seed=5)
     fresh.load(tmp_path / "model.pt")
     assert _same(_weights(fresh), _weights(agent))
+    assert fresh.samples == agent.samples
+    assert _train(fresh, 1, tmp_path / "more")["samples"] == SAMPLES_PER_ITER  # training counts its own
 
 
 def test_a_full_disk_costs_a_checkpoint_not_the_training(

@@ -18,9 +18,7 @@ PLACE = np.array([0.0, 0.0, 0.88])
 
 
 def follow(rig: CameraRig, path: np.ndarray, dt: float = 1 / 30, *, cut: int = 0) -> list[CameraPose]:
-    return [
-        rig.pose(time=i * dt, root_pos=p, root_rot=UPRIGHT, size=SIZE, is_cut=i == cut) for i, p in enumerate(path)
-    ]
+    return [rig.pose(time=i * dt, root_pos=p, root_rot=UPRIGHT, size=SIZE, is_cut=i == cut) for i, p in enumerate(path)]
 
 
 def on_picture(camera: CameraPose, point: np.ndarray, aspect: float = 854 / 480) -> np.ndarray:
@@ -170,7 +168,7 @@ def test_a_user_class_is_made_anew_for_every_clip() -> None:
 
 
 def test_a_camera_that_gives_no_numbers_is_named() -> None:
-    with pytest.raises(ValueError, match="broken.*finite"):
+    with pytest.raises(ValueError, match=r"broken.*finite"):
         follow(CameraRig(VideoConfig(camera=f"{__name__}:broken")), PLACE[None])
 
 
