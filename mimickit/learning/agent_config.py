@@ -56,8 +56,6 @@ class ModelConfig:
     """Policy: fc_{n}layers_{m}units, package.module:function, or a list of layer sizes."""
     critic_net: NetSpec = "fc_2layers_1024units"
     """Value function, likewise."""
-    value_scale: float = ranged(1.0, 1e-6)
-    """Values are the critic's outputs times this, so that they can be near 1; 1 / (1 - discount) is the greatest return."""
     activation: str = "relu"
     """relu, elu, silu or tanh."""
     actor_init_output_scale: float = ranged(0.01, 0.0)

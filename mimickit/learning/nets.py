@@ -1,6 +1,5 @@
 """Networks by name."""
 
-import importlib
 import re
 from collections.abc import Callable
 
@@ -9,6 +8,7 @@ from torch import nn
 
 from mimickit.learning.agent_config import NetSpec
 from mimickit.util.keys import ConfigError, nearest
+from mimickit.util.loading import load_object
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "elu": nn.ELU, "silu": nn.SiLU, "tanh": nn.Tanh}
 _NAME = re.compile(r"fc_(\d+)layers?_(\d+)units?")
@@ -54,11 +54,7 @@ def build_trunk(spec: NetSpec, input_size: int, activation: str, source: str) ->
 
 
 def _from_function(path: str, input_size: int, source: str) -> tuple[nn.Module, int]:
-    module_name, _, name = path.partition(":")
-    try:
-        function: Callable[[int], nn.Module] = getattr(importlib.import_module(module_name), name)
-    except (ModuleNotFoundError, AttributeError) as err:
-        raise ConfigError(f"{source}: {path!r}: {err}") from None
+    function: Callable[[int], nn.Module] = load_object(path, source)
     module = function(input_size)
     with torch.no_grad():
         features = module(torch.zeros(1, input_size)) if isinstance(module, nn.Module) else None

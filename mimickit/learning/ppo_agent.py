@@ -219,13 +219,13 @@ class PPOAgent(BaseAgent):
         return self._env.reward_bound / max(1.0 - cfg.discount, 1e-6)
 
     def _update_critic(self, batches: list[Tensor], targets: Tensor) -> dict[str, float]:
-        gather, scale, total = Gather(self._buffer.flat("obs"), targets), self._model.value_scale, 0.0
+        gather, total = Gather(self._buffer.flat("obs"), targets), 0.0
         for batch in batches:
             obs, target = gather(batch)
-            loss = ((self._model.value(obs) - target) / scale).square().mean()
+            loss = (self._model.value(obs) - target).square().mean()
             self._critic_optimizer.step(loss)
             total += loss.item()
-        return {"critic_loss": total / len(batches) * scale**2}
+        return {"critic_loss": total / len(batches)}
 
     def _update_actor(self, batches: list[Tensor], advantages: Tensor) -> dict[str, float]:
         gather = Gather(*(self._buffer.flat(name) for name in ("obs", "action", "log_prob")), advantages)

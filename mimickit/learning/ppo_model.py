@@ -31,7 +31,6 @@ class PPOModel(nn.Module):
         super().__init__()
         obs_size, action_size = math.prod(obs_space.shape), math.prod(action_space.shape)
         self.std_type = config.actor_std_type
-        self.value_scale = config.value_scale
         self.obs_norm = Normalizer(obs_size, clip=obs_clip)
         self.action_norm = action_normalizer(action_space)
         self.actor = self._build_actor(config, obs_size, action_size, source)
@@ -73,7 +72,7 @@ class PPOModel(nn.Module):
 
     def value(self, obs: Tensor) -> Tensor:
         """Values (N,) of normalised obs (N, O)."""
-        return self.critic(obs).squeeze(-1) * self.value_scale
+        return self.critic(obs).squeeze(-1)
 
     def set_action_std(self, std: float) -> None:
         """The standard deviation of a FIXED policy."""

@@ -1,6 +1,5 @@
 """Where the camera is and what it looks at: pure numpy, no engine and no GL behind it."""
 
-import importlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mimickit.util.keys import ConfigError, nearest
+from mimickit.util.loading import load_object
 from mimickit.video.config import VideoConfig
 
 FloatArray = NDArray[np.float64]
@@ -195,13 +195,9 @@ def make_camera(name: str) -> CameraMode:
     """
     if name in CAMERA_MODES:
         return CAMERA_MODES[name]()
-    module_name, colon, attribute = name.partition(":")
-    if not colon:
+    if ":" not in name:
         raise ConfigError(f"video: camera: found {name!r}{nearest(name, CAMERA_MODES)}; or package.module:function")
-    try:
-        found = getattr(importlib.import_module(module_name), attribute)
-    except (ImportError, AttributeError) as error:
-        raise ConfigError(f"video: camera: {name!r} can't be loaded: {error}") from error
+    found = load_object(name, "video: camera")
     camera: CameraMode = found() if isinstance(found, type) else found
     if not callable(camera):
         raise ConfigError(f"video: camera: {name!r}: expected a function of a Shot, found {type(camera).__name__}")

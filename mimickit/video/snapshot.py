@@ -52,8 +52,14 @@ class Snapshot:
 
 
 def copy_poses(poses: Sequence[tuple[Any, Any]]) -> list[ActorPose]:
-    """Independent float64 copies of (pos (B, 3), rot (B, 4)) pairs; accepts arrays and CPU tensors."""
-    return [(np.array(pos, dtype=np.float64), np.array(rot, dtype=np.float64)) for pos, rot in poses]
+    """Independent float64 copies of (pos (B, 3), rot (B, 4)) pairs; accepts arrays and tensors."""
+    return [(_copy(pos), _copy(rot)) for pos, rot in poses]
+
+
+def _copy(values: Any) -> FloatArray:
+    if hasattr(values, "detach"):
+        values = values.detach().cpu().numpy()
+    return np.array(values, dtype=np.float64)
 
 
 def quat_to_matrix(quat: FloatArray) -> FloatArray:

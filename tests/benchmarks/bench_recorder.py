@@ -118,8 +118,8 @@ def against_gymnasium() -> list[Row]:
     fast, slow = (float(np.median([seconds for seconds, _ in runs])) for runs in (ours, theirs))
     small, big = (float(np.median([grown for _, grown in runs])) for runs in (ours, theirs))
     return [
-        at_least(f"{frames} frames end to end", measured=f"{fast:.1f} s", baseline=f"Gymnasium RecordVideo {slow:.1f} s",
-                 ratio=slow / fast, bound=1.5),
+        at_least(f"{frames} frames end to end", measured=f"{fast:.1f} s",
+                 baseline=f"Gymnasium RecordVideo {slow:.1f} s", ratio=slow / fast, bound=1.5),
         at_most("growth of memory meanwhile", measured=f"{small:.0f} MB",
                 baseline=f"Gymnasium RecordVideo {big:.0f} MB", ratio=small / big, bound=0.1),
     ]  # fmt: skip

@@ -74,8 +74,9 @@ def gym_scene(folder: Path) -> str:
 
 def with_gymnasium(frames: int, folder: Path) -> None:
     """One episode through RecordVideo, written when the environment is closed."""
+    clips = str(folder / f"gym{frames}")
     env = gymnasium.wrappers.RecordVideo(
-        GymHumanoid(gym_scene(folder)), str(folder / f"gym{frames}"), episode_trigger=lambda _: True, disable_logger=True
+        GymHumanoid(gym_scene(folder)), clips, episode_trigger=lambda _: True, disable_logger=True
     )
     env.reset(seed=0)
     for _ in range(frames - 1):

@@ -229,7 +229,7 @@ def test_a_ghost_is_on_film_and_not_in_the_physics(tmp_path: Path, ghost: str) -
         recorder.begin_episode()
         assert recorder.wants_ghost == (ghost != "off")
         for _ in range(3):
-            recorder.set_ghost([(PENDULUM_BODIES + [1.0, 0, 0], torch.tensor([[0.0, 0, 0, 1]] * 3))])
+            recorder.set_ghost([(PENDULUM_BODIES + np.array([0.3, 0, 0]), torch.tensor([[0.0, 0, 0, 1]] * 3))])
             engine.step()
     clip = recorder.last_clip
     assert clip is not None

@@ -9,7 +9,8 @@ from mimickit.util import rotations as r
 
 
 def random_quats(n: int = 200, seed: int = 0) -> torch.Tensor:
-    return r.exp_map_to_quat(2.0 * torch.randn(n, 3, generator=torch.Generator().manual_seed(seed), dtype=torch.float64))
+    generator = torch.Generator().manual_seed(seed)
+    return r.exp_map_to_quat(2.0 * torch.randn(n, 3, generator=generator, dtype=torch.float64))
 
 
 def test_products_and_rotations_are_those_of_the_matrices() -> None:
@@ -47,7 +48,8 @@ def test_heading_is_what_is_left_of_a_turn_about_the_vertical() -> None:
     tilt = r.exp_map_to_quat(torch.tensor([0.0, 0.4, 0.0])).expand(50, 4)
     turned = r.quat_mul(r.yaw_quat(yaw), tilt)
     torch.testing.assert_close(r.heading(turned), yaw, atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(r.heading(r.quat_mul(r.heading_quat_inv(turned), turned)), torch.zeros(50), atol=1e-6, rtol=0)
+    straight = r.quat_mul(r.heading_quat_inv(turned), turned)
+    torch.testing.assert_close(r.heading(straight), torch.zeros(50), atol=1e-6, rtol=0)
 
 
 def test_the_six_numbers_are_two_columns_of_the_matrix() -> None:
