@@ -270,9 +270,9 @@ class VideoRecorder(abc.ABC):
 
     def _push(self) -> None:
         """Hand the last frame to the film crew; nothing can be said of it any more."""
-        pending, self._take.pending = self._take.pending, None
-        if pending is not None and self._crew is not None:
-            self._crew.film(pending)
+        if self._take.pending is not None and self._crew is not None:
+            self._crew.film(self._take.pending)  # Ctrl-C in the wait for the crew: the frame is still there
+            self._take.pending = None
 
     def _open_episode(self, info: dict[str, Any]) -> None:
         episodes = self._take.episodes

@@ -121,8 +121,8 @@ def test_an_exception_that_ends_the_program_keeps_the_film(tmp_path: Path) -> No
 LONG = """
 engine.start_video_recording()
 step(engine, 90)
-print("filming", flush=True)
 try:
+    print("filming", flush=True)
     step(engine, 100000)
 except KeyboardInterrupt:
     engine.stop_video_recording()

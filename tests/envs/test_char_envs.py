@@ -1,0 +1,101 @@
+"""Environments without a policy, objects beside a character, and action bounds."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import yaml
+
+from mimickit.engines.mujoco_engine import MujocoEngine
+from mimickit.envs.base_env import DoneFlags, EnvMode
+from mimickit.envs.char_dof_test_env import CharDofTestEnv
+from mimickit.envs.char_env import CharEnv
+from mimickit.envs.sim_env import SimEnv
+from mimickit.envs.view_motion_env import ViewMotionEnv
+from mimickit.util.keys import ConfigError
+
+CHAR_FILE = "data/assets/humanoid/humanoid.xml"
+CLIPS = sorted(Path("data/motions/humanoid").glob("*.npz"))
+
+
+def make(cls: type[SimEnv], config: dict[str, Any], n: int = 1, mode: str = "pos") -> Any:
+    engine = MujocoEngine({"control_mode": mode, "control_freq": 30, "sim_freq": 120}, num_envs=n)
+    return cls({"char_file": CHAR_FILE, **config}, engine, num_envs=n, config_source="test.yaml")
+
+
+@pytest.mark.parametrize("clip", CLIPS, ids=lambda clip: clip.stem)
+def test_a_viewed_clip_is_shown_exactly_and_stands_on_the_ground(clip: Path) -> None:
+    """The engine's step leaves the pose as it was put, and nothing is more than 5 cm below the ground."""
+    env = make(ViewMotionEnv, {"motion_file": str(clip), "episode_length": 2.0})
+    env.reset()
+    done = 0
+    while not done:
+        done = int(env.step(torch.zeros(1, 1))[2])
+        time = (env._steps * env._dt).float()
+        frame = env._lib.frame(env._motion_ids, time)
+        body_pos, _ = env._char.forward_kinematics(frame.root_pos, frame.root_rot, frame.joint_rot)
+        torch.testing.assert_close(env._engine.get_body_pos(env._char_id), body_pos, atol=2e-3, rtol=0.0)
+        assert float(body_pos[0, [11, 14], 2].min()) > 0.0  # the feet's origins are their ankles
+    assert done == DoneFlags.TIME
+
+
+def test_a_dataset_is_viewed_clip_by_clip() -> None:
+    env = make(ViewMotionEnv, {"motion_file": "data/motions/humanoid/humanoid_locomotion.yaml"}, n=4)
+    count = env._lib.num_motions
+    assert count > 1
+    assert env._motion_ids.tolist() == [i % count for i in range(4)]
+
+
+def test_each_dof_swings_through_its_range_in_turn() -> None:
+    config = yaml.safe_load(Path("data/envs/char_dof_test_humanoid_env.yaml").read_text())
+    env = make(CharDofTestEnv, config)
+    env.set_mode(EnvMode.TEST)
+    env.reset()
+    reached = torch.zeros(28)
+    for _ in range(env.max_episode_steps):
+        _, _, done, _ = env.step(torch.zeros(1, 1))
+        dof = env._engine.get_dof_pos(env._char_id)[0]
+        reached = torch.maximum(reached, dof.abs())
+    assert int(done) == DoneFlags.TIME
+    limits = env._char.dof_limits
+    assert bool((reached > 0.8 * limits.abs().amax(-1)).all()), reached / limits.abs().amax(-1)
+
+
+def test_objects_stand_where_the_file_puts_them(tmp_path: Path) -> None:
+    box = tmp_path / "box.xml"
+    box.write_text('<mujoco><worldbody><body name="b"><geom type="box" size="1 1 1"/></body></worldbody></mujoco>')
+    objects = [{"file": str(box), "pos": [5.0, 0.0, 1.0], "rot": [0.0, 0.0, 1.0, 0.0]}]
+    env = make(CharEnv, {"objects": objects}, n=2)
+    env.step(torch.zeros(2, 28))
+    torch.testing.assert_close(env._engine.get_root_pos(1), torch.tensor([[5.0, 0.0, 1.0]] * 2))
+    with pytest.raises(ConfigError, match=r"objects\[0\].*file"):
+        make(CharEnv, {"objects": [{"pos": [0, 0, 0]}]})
+
+
+def test_position_targets_span_the_joints_ranges() -> None:
+    env = make(CharEnv, {})
+    limits = env._char.dof_limits.numpy()
+    for joint in env._char.joints:
+        dofs = slice(joint.dof_start, joint.dof_start + joint.dof_dim)
+        assert np.all(env.action_space.high[dofs] >= limits[dofs, 1] - 1e-6), joint.name
+        assert np.all(env.action_space.low[dofs] <= limits[dofs, 0] + 1e-6), joint.name
+    centred = make(CharEnv, {"zero_center_action": True})
+    np.testing.assert_allclose(centred.action_space.low, -centred.action_space.high)
+
+
+def test_an_engine_without_drives_is_refused() -> None:
+    with pytest.raises(ConfigError, match="control_mode"):
+        make(CharEnv, {}, mode="none")
+
+
+def test_a_character_stands_in_its_initial_pose_and_fails_when_it_falls() -> None:
+    env = make(CharEnv, {"contact_bodies": ["right_foot", "left_foot"], "episode_length": 20.0})
+    assert float(env._engine.get_root_pos(env._char_id)[0, 2]) == pytest.approx(0.8814, abs=1e-4)
+    low = torch.from_numpy(env.action_space.low).unsqueeze(0)
+    for _ in range(env.max_episode_steps):
+        done = int(env.step(0.6 * low)[2])
+        if done:
+            break
+    assert done == DoneFlags.FAIL
