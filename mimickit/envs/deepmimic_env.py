@@ -121,6 +121,9 @@ class DeepMimicEnv(CharEnv):
         self._rand_reset = flag("rand_reset", True)
         self._default_reset_prob = number("default_reset_prob", 0.0)
         self._show_reference = flag("visualize_ref_char", False)
+        self._ghost_offset = np.asarray([float(x) for x in config.get("ref_char_offset") or (0, 0, 0)])
+        if self._ghost_offset.shape != (3,):
+            raise ConfigError(f"{source}: ref_char_offset: expected 3 numbers (m), found {len(self._ghost_offset)}")
         self._pose_termination = flag("pose_termination", True)
         self._pose_termination_dist = number("pose_termination_dist", 1.0)
         self._pose_measure = _choice(PoseDistance, config, "pose_termination_measure", "max", source)
@@ -151,15 +154,17 @@ class DeepMimicEnv(CharEnv):
         super()._build()
 
     def _read_joint_weights(self) -> tuple[Tensor, Tensor]:
+        """Weights (J,) and (D,) of joints and their dofs; fixed joints may be left out of the file's list."""
         weights = self._config.get("joint_err_w")
         moving = [joint for joint in self._char.joints if joint.dof_dim]
         values = [1.0] * len(moving) if weights is None else [float(w) for w in weights]
-        if len(values) != len(moving):
+        weighed = self._char.joints if len(values) == self._char.num_joints else moving
+        if len(values) != len(weighed):
             names = ", ".join(joint.name for joint in moving)
             raise ConfigError(f"{self._source}: joint_err_w: expected {len(moving)} numbers ({names}), "
                               f"found {len(values)}")  # fmt: skip
         joint_w, dof_w = torch.zeros(self._char.num_joints), torch.zeros(self._char.num_dofs)
-        for joint, weight in zip(moving, values, strict=True):
+        for joint, weight in zip(weighed, values, strict=True):
             joint_w[joint.body - 1] = weight
             dof_w[joint.dof_start : joint.dof_start + joint.dof_dim] = weight
         return joint_w.to(self.device), dof_w.to(self.device)
@@ -310,12 +315,12 @@ class DeepMimicEnv(CharEnv):
     def _film_options(self) -> dict[str, Any]:
         options = super()._film_options()
         if self._show_reference and self._engine.get_video_config().ghost is GhostMode.OFF:
-            options["ghost"] = GhostMode.BESIDE
+            options["ghost"] = GhostMode.ON if self._ghost_offset.any() else GhostMode.BESIDE
         return options
 
     def _film_ghost(self, env_id: int) -> list[tuple[np.ndarray, np.ndarray]]:
         ref = self._reference
-        return [(ref.body_pos[env_id, 0].cpu().numpy(), ref.body_rot[env_id, 0].cpu().numpy())]
+        return [(ref.body_pos[env_id, 0].cpu().numpy() + self._ghost_offset, ref.body_rot[env_id, 0].cpu().numpy())]
 
     def state_dict(self) -> dict[str, Any]:
         return {

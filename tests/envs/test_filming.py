@@ -161,6 +161,20 @@ def test_the_reference_ghost_is_seen_and_changes_nothing_else(tmp_path: Path) ->
         assert (np.abs(pictures[ghost] - pictures["off"]).max(-1) > 25).mean() > 0.0005, ghost
 
 
+def test_a_reference_that_the_environment_shows_stands_where_it_says(tmp_path: Path) -> None:
+    near = make(tmp_path / "near", n=1, visualize_ref_char=True)
+    off = make(tmp_path / "off", n=1, visualize_ref_char=True, ref_char_offset=[0.0, 0.0, 0.7])
+    shown = []
+    for env in (near, off):
+        env.set_mode(EnvMode.TEST)
+        env.reset()
+        shown.append(env._film_ghost(0)[0][0] - env._reference.body_pos[0, 0].numpy())
+        assert env._engine.get_video_recorder().wants_ghost
+        env.close()
+    np.testing.assert_allclose(shown[0], 0.0)
+    np.testing.assert_allclose(shown[1], np.tile([0.0, 0.0, 0.7], (15, 1)), atol=1e-6)
+
+
 def test_clips_of_one_folder_are_all_kept(tmp_path: Path) -> None:
     for _ in range(2):
         env = make(tmp_path, n=1)
