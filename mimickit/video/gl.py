@@ -64,7 +64,10 @@ def open_context(width: int, height: int) -> GLContext:
                 context: GLContext = importlib.import_module(f"mujoco.{name}").GLContext(width, height)
                 context.make_current()
         except Exception as error:  # every driver fails in its own way
-            failures.append(f"{name}: {str(error) or type(error).__name__}")
+            # PyOpenGL without its library trips over None
+            missing = isinstance(error, AttributeError | ImportError) and "NoneType" in str(error)
+            cause = "its library can't be loaded" if missing else str(error) or type(error).__name__
+            failures.append(f"{name}: {cause}")
             continue
         _arm_exit()
         return context

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_TEXT_SHARE = 0.034  # height of the capitals by the frame's height
+_TEXT_SHARE = 0.029  # height of the capitals by the frame's height
 _CAPITALS = 22.0  # pixels, their height in the font at scale 1
 _MIN_SCALE = 0.36  # smaller, nobody can read it
 _INK = (245, 247, 250)
@@ -38,7 +38,7 @@ def draw_line(frame: NDArray[np.uint8], text: str) -> None:
     scale = min(scale, 0.9 * width / natural)
     thickness = max(1, round(scale * 1.8))
     (text_width, text_height), base = cv2.getTextSize(text, font, scale, thickness)
-    pad = text_height // 2 + 1
+    pad = text_height // 3 + 2
     left, bottom = pad, height - pad
     top, right = bottom - text_height - base - 2 * pad, min(left + text_width + 2 * pad, width)
     strip = frame[max(top, 0) : bottom, left:right]

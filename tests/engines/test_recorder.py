@@ -244,6 +244,23 @@ def test_a_ghost_is_on_film_and_not_in_the_physics(tmp_path: Path, ghost: str) -
     other.close()
 
 
+def test_two_engines_film_side_by_side(tmp_path: Path) -> None:
+    engines = [make(tmp_path, red_env=env) for env in (0, 1)]  # a red one and a green one
+    for engine in engines:
+        engine.start_video_recording()
+    for _ in range(10):
+        for engine in engines:
+            engine.step()
+    clips = [engine.stop_video_recording() for engine in engines]
+    for clip, is_red in zip(clips, (True, False), strict=True):
+        assert clip is not None
+        frames = read_frames(clip.path)
+        assert len(frames) == 11
+        assert all((red(frame).sum() > 20) == is_red for frame in frames)
+    for engine in engines:
+        engine.close()
+
+
 def test_video_on_and_off_give_bit_identical_states(tmp_path: Path) -> None:
     states = []
     for filming in (False, True):
@@ -280,18 +297,23 @@ def test_the_first_frame_is_as_good_as_any(tmp_path: Path) -> None:
     engine.close()
 
 
+def film_crews() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread.name == "film-crew"}
+
+
 def test_off_costs_nothing(tmp_path: Path) -> None:
     """Until the first start there is no thread and no context; between clips no state is copied."""
+    before = film_crews()
     engine = make(tmp_path, enabled=True)
     recorder = engine.get_video_recorder()
     step(engine, 3)
     assert recorder._crew is None
-    assert not [t for t in threading.enumerate() if t.name == "film-crew"]
+    assert film_crews() <= before
     film(engine, 1)
     step(engine, 3)
     assert recorder._take.ticks == 2
     engine.close()
-    assert not [t for t in threading.enumerate() if t.name == "film-crew"]
+    assert film_crews() <= before
 
 
 def test_what_can_not_be_meant_is_refused_and_nothing_is_filmed(tmp_path: Path) -> None:
@@ -341,6 +363,7 @@ def test_closing_the_engine_finishes_the_film(tmp_path: Path) -> None:
 
 
 def test_an_engine_that_is_forgotten_frees_its_film_crew(tmp_path: Path) -> None:
+    before = film_crews()
     engine = make(tmp_path)
     film(engine, 1)
     gone = weakref.ref(engine)
@@ -348,9 +371,9 @@ def test_an_engine_that_is_forgotten_frees_its_film_crew(tmp_path: Path) -> None
     gc.collect()
     assert gone() is None
     end = time.monotonic() + 10.0
-    while time.monotonic() < end and [t for t in threading.enumerate() if t.name == "film-crew"]:
+    while time.monotonic() < end and not film_crews() <= before:
         time.sleep(0.05)
-    assert not [t for t in threading.enumerate() if t.name == "film-crew"]
+    assert film_crews() <= before
 
 
 def resident_mb() -> float:
@@ -362,7 +385,7 @@ def resident_mb() -> float:
 
 def test_fifty_engines_leave_nothing_behind(tmp_path: Path) -> None:
     """Created, filmed and closed: no threads, no file descriptors, no memory."""
-    sizes, descriptors = [], []
+    sizes, descriptors, before = [], [], film_crews()
     for index in range(50):
         engine = make(tmp_path, width=64, height=48)
         film(engine, 1)
@@ -371,6 +394,6 @@ def test_fifty_engines_leave_nothing_behind(tmp_path: Path) -> None:
             gc.collect()
             sizes.append(resident_mb())
             descriptors.append(len(list(Path("/proc/self/fd").iterdir())))
-    assert not [t for t in threading.enumerate() if t.name == "film-crew"]
+    assert film_crews() <= before
     assert descriptors[1] <= descriptors[0]
     assert sizes[1] - sizes[0] < 20.0
