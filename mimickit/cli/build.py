@@ -63,6 +63,8 @@ def build_engine(settings: Settings, out_dir: Path) -> Any:
     """The engine, with the clips' folder inside the run folder."""
     cls = registry.resolve(Kind.ENGINE, settings.engine.name("engine_name"), f"{settings.engine.source}: engine_name")
     video = replace(settings.video, out_dir=out_dir / "videos")
+    if video.enabled:
+        _require_encoder()
     return cls(
         {key: value for key, value in settings.engine.values.items() if key != "video"},
         num_envs=settings.num_envs,
@@ -71,6 +73,17 @@ def build_engine(settings: Settings, out_dir: Path) -> Any:
         seed=settings.options.rand_seed,
         config_source=settings.engine.source,
     )
+
+
+def _require_encoder() -> None:
+    """Raise ConfigError, before anything is trained, where no ffmpeg is to be found."""
+    from mimickit.video.errors import VideoError
+    from mimickit.video.frame_writer import find_ffmpeg
+
+    try:
+        find_ffmpeg()
+    except VideoError as error:
+        raise ConfigError(f"--video: {error}") from None
 
 
 def build_env(settings: Settings, engine: Any) -> Any:

@@ -37,20 +37,10 @@ class MujocoEngine(Engine):
 
     EXTRA_KEYS = ("num_threads",)
 
-    def __init__(
-        self,
-        config: Mapping[str, Any],
-        *,
-        num_envs: int,
-        device: str = "cpu",
-        video: VideoConfig | None = None,
-        seed: int = 0,
-        config_source: str = "engine config",
-    ) -> None:
-        super().__init__(
-            config, num_envs=num_envs, device=device, video=video, seed=seed, config_source=config_source
-        )
-        self._num_threads = as_int(config.get("num_threads", 0), "num_threads", config_source)
+    def __init__(self, config: Mapping[str, Any], *, num_envs: int, **options: Any) -> None:
+        """As Engine. num_threads in config: threads that step the simulations, 0 for all cores."""
+        super().__init__(config, num_envs=num_envs, **options)
+        self._num_threads = as_int(config.get("num_threads", 0), "num_threads", self._source)
         self._builder = SceneBuilder(num_envs)
         self._scene: Scene | None = None
 

@@ -101,6 +101,11 @@ class VideoRecorder(abc.ABC):
         return self._last_clip
 
     @property
+    def env_id(self) -> int:
+        """The environment that this clip shows, or the last one did."""
+        return self._config.env
+
+    @property
     def wants_ghost(self) -> bool:
         """Whether set_ghost() would be seen."""
         return self._recording and self._config.ghost is not GhostMode.OFF

@@ -1,9 +1,8 @@
 """An environment with one driven character."""
 
 import math
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import gymnasium
 import numpy as np
@@ -11,7 +10,7 @@ import torch
 from torch import Tensor
 
 from mimickit.anim.char_model import CharModel
-from mimickit.engines.engine import ControlMode, Engine, ObjType
+from mimickit.engines.engine import ControlMode, ObjType
 from mimickit.envs import observations
 from mimickit.envs.base_env import DoneFlags
 from mimickit.envs.sim_env import SimEnv
@@ -44,49 +43,40 @@ class CharEnv(SimEnv):
     FIX_ROOT: ClassVar[bool] = False
     IS_VISUAL: ClassVar[bool] = False
 
-    def __init__(
-        self,
-        config: Mapping[str, Any],
-        engine: Engine,
-        *,
-        num_envs: int,
-        device: str = "cpu",
-        seed: int = 0,
-        config_source: str = "env config",
-    ) -> None:
+    def _prepare(self) -> None:
+        super()._prepare()
+        config, source = self._config, self._source
         if "char_file" not in config:
-            raise ConfigError(f"{config_source}: char_file is missing: expected the path of a character (MJCF)")
+            raise ConfigError(f"{source}: char_file is missing: expected the path of a character (MJCF)")
         self._char_file = Path(config["char_file"])
-        self._char = CharModel.from_file(self._char_file, device)
-        self._global_obs = as_bool(config.get("global_obs", False), "global_obs", config_source)
-        self._root_height_obs = as_bool(config.get("root_height_obs", True), "root_height_obs", config_source)
-        self._early_end = as_bool(
-            config.get("enable_early_termination", True), "enable_early_termination", config_source
-        )
-        self._key_ids = self._body_ids(config.get("key_bodies") or [], "key_bodies", config_source)
-        may_touch = self._body_ids(config.get("contact_bodies") or [], "contact_bodies", config_source)
-        self._must_not_touch = torch.ones(self._char.num_bodies, dtype=torch.bool, device=device)
-        self._must_not_touch[may_touch] = False
-        self._init_pose = self._read_init_pose(config.get("init_pose"), config_source).to(device)
-        super().__init__(
-            config, engine, num_envs=num_envs, device=device, seed=seed, config_source=config_source
-        )
+        self._char = CharModel.from_file(self._char_file, self.device)
+        self._global_obs = as_bool(config.get("global_obs", False), "global_obs", source)
+        self._root_height_obs = as_bool(config.get("root_height_obs", True), "root_height_obs", source)
+        self._early_end = as_bool(config.get("enable_early_termination", True), "enable_early_termination", source)
+        self._key_ids = self._body_ids("key_bodies")
+        self._must_not_touch = torch.ones(self._char.num_bodies, dtype=torch.bool, device=self.device)
+        self._must_not_touch[self._body_ids("contact_bodies")] = False
+        self._init_pose = self._read_init_pose().to(self.device)
 
-    def _body_ids(self, names: Sequence[str], key: str, source: str) -> Tensor:
+    def _body_ids(self, key: str) -> Tensor:
+        """Indices of the bodies that config[key] names."""
         try:
-            return torch.tensor([self._char.body_id(name) for name in names], dtype=torch.int64)
+            return torch.tensor([self._char.body_id(name) for name in self._config.get(key) or []], dtype=torch.int64)
         except KeyError as error:
-            raise ConfigError(f"{source}: {key}: {error.args[0]}") from None
+            raise ConfigError(f"{self._source}: {key}: {error.args[0]}") from None
 
-    def _read_init_pose(self, pose: Sequence[float] | None, source: str) -> Tensor:
+    def _read_init_pose(self) -> Tensor:
         """Root position 3, root exponential map 3, dofs; the default is the pose of the character file."""
+        pose = self._config.get("init_pose")
         size = 6 + self._char.num_dofs
         if pose is None:
             default = torch.zeros(size)
             default[:3] = torch.tensor(self._char.info.bodies[0].pos)
             return default
         if len(pose) != size:
-            raise ConfigError(f"{source}: init_pose: expected {size} numbers for {self._char_file}, found {len(pose)}")
+            raise ConfigError(
+                f"{self._source}: init_pose: expected {size} numbers for {self._char_file}, found {len(pose)}"
+            )
         return torch.tensor([float(x) for x in pose])
 
     # ------------------------------------------------------------------ building

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from mimickit.anim.motion import LoopMode
 from mimickit.anim.motion_lib import MotionLib
-from mimickit.engines.engine import Engine
 from mimickit.envs import observations
 from mimickit.envs.base_env import DoneFlags, EnvMode
 from mimickit.envs.char_env import CharEnv
@@ -88,28 +87,17 @@ class DeepMimicEnv(CharEnv):
         *(f"reward_{field.name}" for field in fields(RewardConfig)),
     )
 
-    def __init__(
-        self,
-        config: Mapping[str, Any],
-        engine: Engine,
-        *,
-        num_envs: int,
-        device: str = "cpu",
-        seed: int = 0,
-        config_source: str = "env config",
-    ) -> None:
-        self._read_config(config, engine.get_timestep(), config_source)
-        self._motion_ids = torch.zeros(num_envs, dtype=torch.int64, device=device)
-        self._motion_times = torch.zeros(num_envs, device=device)
+    def _prepare(self) -> None:
+        super()._prepare()
+        self._motion_ids = torch.zeros(self.num_envs, dtype=torch.int64, device=self.device)
+        self._motion_times = torch.zeros(self.num_envs, device=self.device)
         self._ref: Reference | None = None
         self._test_starts = 0
         self._error_sums: dict[str, float] = {}
         self._error_count = 0
-        super().__init__(
-            config, engine, num_envs=num_envs, device=device, seed=seed, config_source=config_source
-        )
+        self._read_config(self._config, self._source)
 
-    def _read_config(self, config: Mapping[str, Any], dt: float, source: str) -> None:
+    def _read_config(self, config: Mapping[str, Any], source: str) -> None:
         def number(key: str, default: float) -> float:
             return as_float(config.get(key, default), key, source)
 
@@ -141,7 +129,7 @@ class DeepMimicEnv(CharEnv):
         self._reward_config = RewardConfig(**{t: number(f"reward_{t}", getattr(default, t)) for t in terms})
         self.reward_bound = self._reward_config.bound
         # moments at which the reference is read: now, the target steps, and where a residual action is added
-        self._moments = [0.0, *(step * dt for step in self._tar_steps), self._lookahead]
+        self._moments = [0.0, *(step * self._dt for step in self._tar_steps), self._lookahead]
 
     def _build(self) -> None:
         self._lib = MotionLib(self._config["motion_file"], self._char, device=self.device)

@@ -52,11 +52,15 @@ class SimEnv(BaseEnv):
         self._returns = torch.zeros(num_envs, device=device)
         self._episodes = torch.zeros(num_envs, dtype=torch.int64, device=device)
         self._media: dict[str, list[Media]] = {}
+        self._prepare()
         self._build()
         self.action_space = self._build_action_space()
         obs = self.reset()
         high = np.full(obs.shape[-1], np.inf, dtype=np.float32)
         self.obs_space = gymnasium.spaces.Box(-high, high, dtype=np.float32)
+
+    def _prepare(self) -> None:
+        """Read and check the configuration, before anything is built."""
 
     def _build(self) -> None:
         for _ in range(self.num_envs):
@@ -168,7 +172,8 @@ class SimEnv(BaseEnv):
 
     def _film_episode_begin(self, env_ids: Tensor) -> None:
         if self._engine.is_recording_video():
-            recorder, env_id = self._engine.get_video_recorder(), self._engine.get_video_config().env
+            recorder = self._engine.get_video_recorder()
+            env_id = recorder.env_id
             if bool((env_ids == env_id).any()):
                 recorder.begin_episode({"episode": int(self._episodes[env_id]), **self._film_facts(env_id)})
                 self._film_show_ghost()
@@ -176,7 +181,8 @@ class SimEnv(BaseEnv):
     def _film_step(self, reward: Tensor, done: Tensor) -> None:
         if not self._engine.is_recording_video():
             return
-        recorder, env_id = self._engine.get_video_recorder(), self._engine.get_video_config().env
+        recorder = self._engine.get_video_recorder()
+        env_id = recorder.env_id
         steps, total = int(self._steps[env_id]), float(self._returns[env_id])
         recorder.annotate(
             episode=int(self._episodes[env_id]), episode_time=steps * self._dt, episode_return=total,
@@ -190,7 +196,7 @@ class SimEnv(BaseEnv):
     def _film_show_ghost(self) -> None:
         recorder = self._engine.get_video_recorder()
         if recorder.wants_ghost:
-            ghost = self._film_ghost(self._engine.get_video_config().env)
+            ghost = self._film_ghost(recorder.env_id)
             if ghost is not None:
                 recorder.set_ghost(ghost)
 

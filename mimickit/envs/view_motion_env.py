@@ -1,6 +1,5 @@
 """Plays a motion clip on its character: nothing is learned, no policy is needed, the clip itself is filmed."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -11,7 +10,6 @@ from torch import Tensor
 
 from mimickit.anim.motion import LoopMode
 from mimickit.anim.motion_lib import MotionLib
-from mimickit.engines.engine import Engine
 from mimickit.envs.base_env import DoneFlags
 from mimickit.envs.char_env import CharEnv
 from mimickit.util.keys import ConfigError
@@ -27,21 +25,10 @@ class ViewMotionEnv(CharEnv):
     KEYS: ClassVar[tuple[str, ...]] = (*CharEnv.KEYS, "motion_file")
     IS_VISUAL: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        config: Mapping[str, Any],
-        engine: Engine,
-        *,
-        num_envs: int,
-        device: str = "cpu",
-        seed: int = 0,
-        config_source: str = "env config",
-    ) -> None:
-        if "motion_file" not in config:
-            raise ConfigError(f"{config_source}: motion_file is missing: expected the path of a clip or a dataset YAML")
-        super().__init__(
-            config, engine, num_envs=num_envs, device=device, seed=seed, config_source=config_source
-        )
+    def _prepare(self) -> None:
+        super()._prepare()
+        if "motion_file" not in self._config:
+            raise ConfigError(f"{self._source}: motion_file is missing: expected the path of a clip or a dataset YAML")
 
     def _build(self) -> None:
         self._lib = MotionLib(self._config["motion_file"], self._char, device=self.device)
