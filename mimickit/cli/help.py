@@ -11,7 +11,7 @@ usage: python run.py [--flag value ...]
 
   python run.py --mode test --video true                      the shipped walk, tested and filmed
   python run.py --mode view --env.motion_file clip.npz        films a clip on its character
-  python run.py --arg_file args/walk_train.txt                trains the walk
+  python run.py --arg_file args/humanoid_walk_train.txt       trains the walk
   python run.py --mode test --video true --model_file output/RUN/model.pt
 
 Any key of the YAML files can be set too: --env.episode_length 5 --agent.discount 0.97 --engine.sim_freq 240.

@@ -61,7 +61,8 @@ class Options:
     max_samples: int | None = None
     """Training ends after so many samples; default: never, stop it with Ctrl-C."""
     test_episodes: int | None = None
-    """Episodes of a test, inf for no end; default: 32 (view: 1), in training what the agent file says."""
+    """Episodes of a test, rounded up to as many in every environment, inf for no end; default: 32 (view: 1), in
+    training what the agent file says."""
     save_int_models: bool = False
     """Keep a model file of every test during training, not only the last."""
     rand_seed: int = 0

@@ -43,6 +43,7 @@ class MujocoEngine(Engine):
         self._num_threads = as_int(config.get("num_threads", 0), "num_threads", self._source)
         self._builder = SceneBuilder(num_envs)
         self._scene: Scene | None = None
+        self._told_of_failure = False
 
     # ------------------------------------------------------------------ building
 
@@ -160,6 +161,11 @@ class MujocoEngine(Engine):
         self._failed |= ~(np.isfinite(self._qpos).all(axis=1) & np.isfinite(self._qvel).all(axis=1))
         if self._failed.any():
             ids = np.flatnonzero(self._failed)
+            if not self._told_of_failure:
+                self._told_of_failure = True
+                _log.warning("%d of %d simulations diverged, the first of them %d, and were put back to their start "
+                             "(said once; get_sim_failed() tells of each step)",
+                             len(ids), self._num_envs, ids[0])  # fmt: skip
             self._batch.reset(ids, stage=mujoco.mjtStage.mjSTAGE_NONE.value)  # its warnings too
             self.reset_envs(torch.from_numpy(ids))
         self._warnings_seen[:] = self._batch.warning[:, _BAD, 1]
@@ -408,6 +414,8 @@ class MujocoEngine(Engine):
     # ------------------------------------------------------------------ filming
 
     def stage_actors(self, env_id: int) -> list[ActorSpec]:
+        if self._scene is None:
+            raise RuntimeError("call initialize_sim() before a recording")
         return [
             ActorSpec(name=obj.name, asset_file=obj.asset_file, color=self._color(obj_id, env_id))
             for obj_id, obj in enumerate(self._builder.objects)

@@ -128,6 +128,7 @@ class VideoRecorder(abc.ABC):
         """
         if self._recording or self._ending is not None:
             raise RuntimeError("a recording is under way; stop it before starting another")
+        self._last_clip = None  # of a clip that fails there is none
         self._config = config = self._base_config.updated(overrides, "video recording")
         num_envs = self._engine.get_num_envs()
         if config.env >= num_envs:

@@ -1,6 +1,7 @@
 """An environment on a physics engine, which films itself while the environment is in TEST mode."""
 
 import abc
+import logging
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -13,6 +14,8 @@ from mimickit.engines.engine import Engine
 from mimickit.envs.base_env import BaseEnv, DoneFlags, EnvMode
 from mimickit.media.types import Media
 from mimickit.util.keys import ConfigError, as_float, reject_unknown
+
+_log = logging.getLogger("mimickit.envs")
 
 # outcomes as a clip's side file words them
 OUTCOMES = {DoneFlags.FAIL: "fail", DoneFlags.SUCC: "success", DoneFlags.TIME: "time"}
@@ -52,6 +55,7 @@ class SimEnv(BaseEnv):
         self._returns = torch.zeros(num_envs, device=device)
         self._episodes = torch.zeros(num_envs, dtype=torch.int64, device=device)
         self._media: dict[str, list[Media]] = {}
+        self._told_of_bad_reward = False
         self._prepare()
         self._build()
         self.action_space = self._build_action_space()
@@ -132,7 +136,7 @@ class SimEnv(BaseEnv):
         self._engine.step()
         self._steps += 1
         self._after_step()
-        reward, done = self._compute_reward(), self._compute_done()
+        reward, done = self._checked_reward(), self._compute_done()
         done = torch.where((done == DoneFlags.NULL) & (self._steps >= self.max_episode_steps), DoneFlags.TIME, done)
         failed = self._engine.get_sim_failed()
         if failed.any():
@@ -143,6 +147,21 @@ class SimEnv(BaseEnv):
         self._film_step(reward, done)
         self._episodes += done != DoneFlags.NULL
         return self._obs.clone(), reward, done, {"sim_failed": failed}
+
+    def _checked_reward(self) -> Tensor:
+        """The reward; one that is not a number is reported once and counts nothing."""
+        reward, name = self._compute_reward(), type(self).__name__
+        if tuple(reward.shape) != (self.num_envs,):
+            raise ValueError(f"{name}._compute_reward: expected shape ({self.num_envs},), found {tuple(reward.shape)}")
+        bad = ~torch.isfinite(reward)
+        if bad.any():
+            sound = ~self._engine.get_sim_failed()
+            if not self._told_of_bad_reward and bool((bad & sound).any()):
+                self._told_of_bad_reward = True
+                _log.warning("%s._compute_reward gave %d values that are not numbers; they count as 0",
+                             name, int((bad & sound).sum()))  # fmt: skip
+            reward = torch.where(bad, 0.0, reward)
+        return reward
 
     # ------------------------------------------------------------------ filming
 
@@ -164,6 +183,8 @@ class SimEnv(BaseEnv):
         recorder = self._engine.get_video_recorder()
         recorder.set_context(name=self._film_name(), samples=self.training_samples, seed=self._seed)
         self._engine.start_video_recording(None, **self._film_options())
+        if recorder.wants_ghost and type(self)._film_ghost is SimEnv._film_ghost:
+            _log.warning("%s has no reference motion: the film shows no ghost", type(self).__name__)
 
     def _stop_filming(self) -> None:
         clip = self._engine.stop_video_recording()

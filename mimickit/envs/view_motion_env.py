@@ -18,8 +18,8 @@ from mimickit.util.keys import ConfigError
 class ViewMotionEnv(CharEnv):
     """The character is put into the clip's pose at every step; actions mean nothing.
 
-    Environment i plays clip i modulo their number. Episodes end with a clip that does not loop, a looping one goes on
-    for episode_length.
+    With several clips every episode plays the next one, the environments side by side. Episodes end with a clip that
+    does not loop; a looping one goes on for episode_length.
     """
 
     KEYS: ClassVar[tuple[str, ...]] = (*CharEnv.KEYS, "motion_file")
@@ -32,10 +32,9 @@ class ViewMotionEnv(CharEnv):
 
     def _build(self) -> None:
         self._lib = MotionLib(self._config["motion_file"], self._char, device=self.device)
-        self._motion_ids = torch.arange(self.num_envs, device=self.device) % self._lib.num_motions
-        clamped = self._lib.loop_modes == LoopMode.CLAMP
-        self._clamped = clamped[self._motion_ids]
-        self._lengths = self._lib.lengths[self._motion_ids]
+        self._motion_ids = torch.zeros(self.num_envs, dtype=torch.int64, device=self.device)
+        self._clamped = torch.zeros(self.num_envs, dtype=torch.bool, device=self.device)
+        self._lengths = torch.zeros(self.num_envs, device=self.device)
         super()._build()
 
     def _build_action_space(self) -> gymnasium.spaces.Box:
@@ -45,6 +44,10 @@ class ViewMotionEnv(CharEnv):
         self._pose(torch.arange(self.num_envs, device=self.device), (self._steps + 1) * self._dt)
 
     def _reset_envs(self, env_ids: Tensor) -> None:
+        clips = (env_ids + self._episodes[env_ids] * self.num_envs) % self._lib.num_motions
+        self._motion_ids[env_ids] = clips
+        self._clamped[env_ids] = self._lib.loop_modes[clips] == LoopMode.CLAMP
+        self._lengths[env_ids] = self._lib.lengths[clips]
         self._pose(env_ids, torch.zeros(len(env_ids), device=self.device))
 
     def _pose(self, env_ids: Tensor, times: Tensor) -> None:

@@ -26,6 +26,9 @@ def save_file(content: Mapping[str, Any], path: str | Path, kind: str) -> None:
     Args:
         content: dicts, lists, numbers, names, tensors. path: its folder is made. kind: MODEL_FORMAT or
             CHECKPOINT_FORMAT.
+
+    Raises:
+        OSError: it can't be written; names the path.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -36,6 +39,9 @@ def save_file(content: Mapping[str, Any], path: str | Path, kind: str) -> None:
             file.flush()
             os.fsync(file.fileno())
         part.replace(path)
+    except (OSError, RuntimeError) as err:  # torch words a full disk as an error of its own
+        cause = err.__context__ if isinstance(err, RuntimeError) and isinstance(err.__context__, OSError) else err
+        raise OSError(f"{path}: can't be written: {cause}") from None
     finally:
         part.unlink(missing_ok=True)
 
@@ -55,7 +61,9 @@ def load_file(path: str | Path, kind: str, device: str = "cpu") -> dict[str, Any
     except FileNotFoundError:
         raise ModelFileError(f"{path}: no such file: expected a {kind}") from None
     except pickle.UnpicklingError as err:
-        reason = str(err).split("WeightsUnpickler error:")[-1].strip().splitlines()[0]
+        # torch advises to load it all the same; what the file asks for is behind that
+        words = str(err).split("WeightsUnpickler error:")
+        reason = words[1].strip().splitlines()[0] if len(words) > 1 else "it holds more than tensors"
         raise ModelFileError(
             f"{path}: refused: expected a {kind} of plain tensors, found a pickle of something else ({reason})"
         ) from None

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,7 @@ class CameraPose:
     eye: FloatArray  # (3,) m
     target: FloatArray  # (3,) m
     fov: float  # vertical field of view, degrees
-    up: FloatArray  # (3,) what is up in the picture
+    up: FloatArray = field(default_factory=lambda: np.array([0.0, 0.0, 1.0]))  # (3,) what is up in the picture
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,10 @@ class CameraRig:
         cut = is_cut or self._last is None or moved > max(_CUT_DISTANCE, 20.0 * dt)
         self._last = (time, np.array(root_pos, dtype=np.float64))
         shot = Shot(time, dt, cut, self._last[1], np.asarray(root_rot, np.float64), size, self._config)
-        return _filmable(self._mode(shot), self._config.camera)
+        pose = self._mode(shot)
+        if not isinstance(pose, CameraPose):
+            raise ValueError(f"camera {self._config.camera!r}: expected a CameraPose, found {type(pose).__name__}")
+        return _filmable(pose, self._config.camera)
 
 
 class TrackCamera:

@@ -99,3 +99,36 @@ def test_a_character_stands_in_its_initial_pose_and_fails_when_it_falls() -> Non
         if done:
             break
     assert done == DoneFlags.FAIL
+
+
+def test_rewards_that_are_no_numbers_are_said_once_and_count_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken(CharEnv):
+        def _compute_reward(self) -> torch.Tensor:
+            return torch.tensor([1.0, float("nan")])
+
+    env = make(Broken, {}, n=2)
+    rewards = [env.step(torch.zeros(2, 28))[1].tolist() for _ in range(3)]
+    assert rewards == [[1.0, 0.0]] * 3
+    assert [r.message for r in caplog.records if "Broken._compute_reward" in r.message and "1 values" in r.message]
+    assert len([r for r in caplog.records if "Broken" in r.message]) == 1
+
+
+def test_a_reward_of_another_shape_is_refused_by_name() -> None:
+    class Misshapen(CharEnv):
+        def _compute_reward(self) -> torch.Tensor:
+            return torch.zeros(3)
+
+    with pytest.raises(ValueError, match=r"Misshapen\._compute_reward: expected shape \(2,\), found \(3,\)"):
+        make(Misshapen, {}, n=2).step(torch.zeros(2, 28))
+
+
+def test_a_viewed_dataset_goes_through_its_clips() -> None:
+    config = {"motion_file": "data/motions/humanoid/humanoid_locomotion.yaml", "episode_length": 0.1}
+    env = make(ViewMotionEnv, config)
+    seen = []
+    for _ in range(env._lib.num_motions):
+        seen.append(int(env._motion_ids[0]))
+        while not int(env.step(torch.zeros(1, 1))[2]):
+            pass
+        env.reset(torch.tensor([0]))
+    assert seen == list(range(env._lib.num_motions))

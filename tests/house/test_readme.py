@@ -35,8 +35,8 @@ def test_the_program_that_films_with_the_engine_alone(folder):
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
-    assert "fall.mp4" in done.stdout
-    assert (folder / "fall.mp4").stat().st_size > 10_000
+    assert "drop.mp4" in done.stdout
+    assert (folder / "output" / "drop.mp4").stat().st_size > 10_000
 
 
 def test_the_environment_in_one_file_trains_and_films_itself(folder):
