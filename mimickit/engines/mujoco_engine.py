@@ -89,6 +89,10 @@ class MujocoEngine(Engine):
         self._pushed = False
         self._cache: dict[tuple[str, int], Tensor] = {}
         self._pd_targets: dict[int, Tensor] = {}
+        self._pd_gains = [
+            tuple(torch.tensor(self._per_dof(i, gain), dtype=torch.float32) for gain in ("stiffness", "damping"))
+            for i in range(len(self._objs))
+        ]
         self._start_state = self._make_start_state()
         self.reset_envs(None)
 
@@ -173,11 +177,11 @@ class MujocoEngine(Engine):
     def _apply_explicit_pd(self) -> None:
         for obj_id, target in self._pd_targets.items():
             obj = self._objs[obj_id]
-            kp = torch.tensor(np.concatenate([j.stiffness for j in obj.info.joints]), dtype=torch.float32)
-            kd = torch.tensor(np.concatenate([j.damping for j in obj.info.joints]), dtype=torch.float32)
-            error = target - self._dof_pos(obj)
+            kp, kd = self._pd_gains[obj_id]
+            dof_pos = self._dof_pos(obj)
+            error = target - dof_pos
             if len(obj.ball_dofs):
-                now = exp_map_to_quat(self._dof_pos(obj)[:, obj.ball_dofs])
+                now = exp_map_to_quat(dof_pos[:, obj.ball_dofs])
                 goal = exp_map_to_quat(target[:, obj.ball_dofs])
                 error[:, obj.ball_dofs] = quat_to_exp_map(quat_mul(quat_conjugate(now), goal))
             vel = torch.from_numpy(self._qvel[:, obj.dof_qvel].astype(np.float32))

@@ -131,9 +131,6 @@ class CharEnv(SimEnv):
     # ------------------------------------------------------------------ stepping
 
     def _apply_action(self, action: Tensor) -> None:
-        if not hasattr(self, "_low"):
-            self._low = torch.from_numpy(self.action_space.low).to(self.device)
-            self._high = torch.from_numpy(self.action_space.high).to(self.device)
         self._engine.set_cmd(self._char_id, self._action_to_cmd(torch.clamp(action, self._low, self._high)))
 
     def _action_to_cmd(self, action: Tensor) -> Tensor:

@@ -59,6 +59,8 @@ class SimEnv(BaseEnv):
         self._prepare()
         self._build()
         self.action_space = self._build_action_space()
+        self._low = torch.from_numpy(self.action_space.low).to(device)
+        self._high = torch.from_numpy(self.action_space.high).to(device)
         obs = self.reset()
         high = np.full(obs.shape[-1], np.inf, dtype=np.float32)
         self.obs_space = gymnasium.spaces.Box(-high, high, dtype=np.float32)
