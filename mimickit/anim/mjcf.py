@@ -85,13 +85,19 @@ class CharacterInfo:
     num_dofs: int
 
 
-def load_spec(path: str | os.PathLike[str]) -> Any:
-    """The file as an editable mujoco.MjSpec. Raises CharacterError where MuJoCo can't read it."""
+def load_spec(path: str | os.PathLike[str], text: str | None = None) -> Any:
+    """The file, or the text that was in it, as an editable mujoco.MjSpec. Raises CharacterError where MuJoCo can't
+    read it.
+    """
     path = Path(path)
-    if not path.is_file():
+    if text is None and not path.is_file():
         raise CharacterError(f"{path}: no such character file")
     try:
-        return mujoco.MjSpec.from_file(str(path))
+        if text is None:
+            return mujoco.MjSpec.from_file(str(path))
+        spec = mujoco.MjSpec.from_string(text)
+        spec.modelfiledir = str(path.parent)
+        return spec
     except ValueError as error:
         raise CharacterError(f"{path}: MuJoCo can't read this file: {error}") from error
 

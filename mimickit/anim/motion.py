@@ -19,12 +19,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from mimickit.anim.safe_pickle import UnsafePickleError, load_pickle
+from mimickit.anim.safe_pickle import NoPickleError, UnsafePickleError, load_pickle
 from mimickit.util.keys import ConfigError
 from mimickit.util.rotations import exp_map_to_quat, quat_diff_angle
 
 ROOT_SIZE = 6  # numbers a frame before the dofs
 _KEYS = ("loop_mode", "fps", "frames")
+_FORMATS = f"a clip (.npz, or .pkl: a pickled dict of {', '.join(_KEYS)}) or a dataset of clips (.yaml)"
+_PICKLE_HEAD = b"\x80"  # with which every pickle of Python 3 begins; the oldest kinds begin like any text
 _SUDDEN_TURN = math.radians(45.0)  # of the root from one frame to the next; worth a warning
 
 _log = logging.getLogger("mimickit.anim")
@@ -87,10 +89,10 @@ def load_motion(path: str | os.PathLike[str]) -> Motion:
             f"{path}: this looks like a DeepMimic JSON clip, which depends on its skeleton; "
             "convert it with python -m mimickit.anim.importers"
         )
-    values = _read_native(path) if head[:2] == b"PK" else _read_pickle(path)
+    values = _read_native(path) if head[:2] == b"PK" else _read_pickle(path, head)
     missing = [key for key in _KEYS if key not in values]
     if missing:
-        found = ", ".join(str(key) for key in values)
+        found = ", ".join(str(key) for key in list(values)[:8]) + (", ..." if len(values) > 8 else "")
         raise MotionError(f"{path}: missing {', '.join(missing)}; found {found or 'nothing'}")
     return make_motion(*(values[key] for key in _KEYS), source=str(path))
 
@@ -124,10 +126,17 @@ def _read_native(path: Path) -> dict[str, Any]:
         raise MotionError(f"{path}: not a readable motion archive: {error}") from None
 
 
-def _read_pickle(path: Path) -> dict[str, Any]:
+def _read_pickle(path: Path, head: bytes) -> dict[str, Any]:
     try:
         values = load_pickle(path)
+    except NoPickleError as error:
+        if head.startswith(_PICKLE_HEAD):
+            raise MotionError(str(error)) from None
+        found = f"a file that begins with {head[:16]!r}" if head else "an empty file"
+        raise MotionError(f"{path}: expected {_FORMATS}, found {found}") from None
     except UnsafePickleError as error:
+        if not head.startswith(_PICKLE_HEAD):
+            raise MotionError(f"{error}; expected {_FORMATS}") from None
         raise MotionError(str(error)) from None
     if not isinstance(values, dict):
         raise MotionError(f"{path}: expected a dict of {', '.join(_KEYS)}, found {type(values).__name__}")

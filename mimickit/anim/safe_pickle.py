@@ -24,8 +24,14 @@ class UnsafePickleError(ValueError):
     """A pickle that is damaged or holds something other than containers, numbers and arrays."""
 
 
+class NoPickleError(UnsafePickleError):
+    """Not a pickle, or a damaged one."""
+
+
 def load_pickle(path: str | os.PathLike[str]) -> Any:
-    """Contents of a pickle file. Raises UnsafePickleError naming the file and what was refused."""
+    """Contents of a pickle file. Raises UnsafePickleError naming the file and what was refused, NoPickleError for a
+    file that is none.
+    """
     path = Path(path)
     with path.open("rb") as file:
         try:
@@ -33,7 +39,7 @@ def load_pickle(path: str | os.PathLike[str]) -> Any:
         except UnsafePickleError as error:
             raise UnsafePickleError(f"{path}: {error}") from None
         except Exception as error:  # a damaged or hostile pickle can fail in any way
-            raise UnsafePickleError(f"{path}: not a readable pickle: {type(error).__name__}: {error}") from None
+            raise NoPickleError(f"{path}: not a readable pickle: {type(error).__name__}: {error}") from None
 
 
 class _Dtype:

@@ -1,8 +1,8 @@
-"""Builds the parts of a run, in their order: run folder, engine, environment, agent, loggers."""
+"""Builds the parts of a run, in their order: engine, environment, agent, loggers."""
 
-import itertools
+import inspect
 import os
-import time
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +10,8 @@ from typing import Any, cast
 
 from mimickit import registry
 from mimickit.cli.options import CONFIG_FILE, Mode, run_folder_of
-from mimickit.cli.settings import MODEL_FILE, Settings
+from mimickit.cli.settings import Settings
+from mimickit.cli.sources import Block
 from mimickit.config import dump_yaml, find_path
 from mimickit.loggers.base import Logger, MultiLogger
 from mimickit.loggers.text_logger import keep_older
@@ -18,64 +19,22 @@ from mimickit.registry import Kind
 from mimickit.util.keys import ConfigError
 
 FILE_KEYS = ("file", "char_file", "motion_file")  # looked up in the working directory, then in the project
+CLIPS_DIR = "videos"  # in the run folder
 WANDB_ID_FILE = "wandb_id.txt"
-
-
-def make_run_folder(settings: Settings) -> Path:
-    """Create the run folder; a default name is never one that exists.
-
-    Raises:
-        ConfigError: it can't be made, or holds the model of another training.
-    """
-    named = settings.options.out_dir
-    if named is None and settings.resume is not None:
-        named = run_folder_of(settings.resume)
-    try:
-        if named is None:
-            return _new_folder(settings)
-        named.mkdir(parents=True, exist_ok=True)
-    except OSError as err:
-        raise ConfigError(f"--out_dir: can't make {named or 'output'}: {err.strerror}") from None
-    if settings.options.mode is Mode.TRAIN and settings.resume is None and (named / MODEL_FILE).exists():
-        raise ConfigError(
-            f"--out_dir: {named} holds a trained {MODEL_FILE} already; go on with it (--resume {named}) "
-            "or name another folder"
-        )
-    return named
-
-
-def _new_folder(settings: Settings) -> Path:
-    env = Path(settings.env.source.split(" (")[0]).stem.removesuffix("_env")
-    if env == Path(CONFIG_FILE).stem:
-        env = settings.env.name("env_name").rpartition(":")[2]
-    name = f"{settings.options.mode.value}_{env}_{time.strftime('%Y-%m-%d_%H-%M-%S')}"
-    for suffix in itertools.chain([""], (f"_{number}" for number in itertools.count(2))):
-        folder = Path("output") / (name + suffix)
-        try:
-            folder.mkdir(parents=True)
-        except FileExistsError:
-            continue
-        return folder
-    raise AssertionError("unreachable")
 
 
 def build_engine(settings: Settings, out_dir: Path) -> Any:
     """The engine, with the clips' folder inside the run folder."""
-    cls = registry.resolve(Kind.ENGINE, settings.engine.name("engine_name"), f"{settings.engine.source}: engine_name")
-    video = replace(settings.video, out_dir=out_dir / "videos")
+    from mimickit.engines.engine import Engine
+
+    block, video = settings.engine, replace(settings.video, out_dir=out_dir / CLIPS_DIR)
     if video.enabled:
-        _require_encoder()
-    return cls(
-        {key: value for key, value in settings.engine.values.items() if key != "video"},
-        num_envs=settings.num_envs,
-        device=device_of(settings),
-        video=video,
-        seed=settings.options.rand_seed,
-        config_source=settings.engine.source,
-    )
+        _require_encoder(settings)
+    config = {key: value for key, value in block.values.items() if key != "video"}
+    return _make_part(settings, Kind.ENGINE, block, Engine, config, num_envs=settings.num_envs, video=video)
 
 
-def _require_encoder() -> None:
+def _require_encoder(settings: Settings) -> None:
     """Raise ConfigError, before anything is trained, where no ffmpeg is to be found."""
     from mimickit.video.errors import VideoError
     from mimickit.video.frame_writer import find_ffmpeg
@@ -83,49 +42,65 @@ def _require_encoder() -> None:
     try:
         find_ffmpeg()
     except VideoError as error:
-        raise ConfigError(f"--video: {error}") from None
+        raise ConfigError(f"{settings.request.place('video')}: {error}") from None
 
 
 def build_env(settings: Settings, engine: Any) -> Any:
     """The environment; paths in its configuration are looked up first."""
-    cls = registry.resolve(Kind.ENV, settings.env.name("env_name"), f"{settings.env.source}: env_name")
-    return cls(
-        find_files(settings.env.values, settings.env.source),
-        engine,
-        num_envs=settings.num_envs,
-        device=device_of(settings),
-        seed=settings.options.rand_seed,
-        config_source=settings.env.source,
-    )
+    from mimickit.envs.base_env import BaseEnv
+
+    block = settings.env
+    config = find_files(block.values, block.source)
+    return _make_part(settings, Kind.ENV, block, BaseEnv, config, engine, num_envs=settings.num_envs)
 
 
 def build_agent(settings: Settings, env: Any) -> Any:
     """The agent, not yet with a model."""
+    from mimickit.learning.base_agent import BaseAgent
+
     block = settings.agent
     assert block is not None
-    cls = registry.resolve(Kind.AGENT, block.name("agent_name"), f"{block.source}: agent_name")
-    values = find_files(block.values, block.source)
+    config = find_files(block.values, block.source)
     if settings.options.mode is Mode.TRAIN and settings.test_episodes is not None:
-        values["test_episodes"] = settings.test_episodes
-    return cls(values, env, device=device_of(settings), seed=settings.options.rand_seed, config_source=block.source)
+        config["test_episodes"] = settings.test_episodes
+    return _make_part(settings, Kind.AGENT, block, BaseAgent, config, env)
 
 
-def build_logger(settings: Settings, out_dir: Path, config: Mapping[str, Any]) -> Logger:
-    """The loggers that were asked for, each given the run folder; the text logger always."""
+def _make_part(settings: Settings, kind: Kind, block: Block, base: type, /, *args: Any, **options: Any) -> Any:
+    """What a block names, with what every part is given."""
+    key = f"{kind.value}_name"
+    options |= {"device": device_of(settings), "seed": settings.options.rand_seed, "config_source": block.source}
+    return _make(kind, block.name(key), f"{block.source}: {key}", base, *args, **options)
+
+
+def build_logger(settings: Settings, out_dir: Path, config: Mapping[str, Any], samples: int = 0) -> Logger:
+    """The loggers that were asked for, each given the run folder; the text logger always.
+
+    Args:
+        samples: taken in training so far; what a resumed run had written down past them is not gone on with.
+    """
     resumed = settings.resume is not None and out_dir.resolve() == run_folder_of(settings.resume).resolve()
-    loggers: list[Logger] = [_logger_class("txt")(out_dir, append=resumed)]
-    for name in dict.fromkeys(settings.options.logger):
-        if name == "wandb":
-            loggers.append(_build_wandb(settings, out_dir, config, resumed=resumed))
-        elif name != "txt":
-            loggers.append(_logger_class(name)(out_dir))
+    resume_at = samples if resumed else None
+    loggers: list[Logger] = []
+    try:
+        for name in dict.fromkeys(["txt", *settings.options.logger]):
+            if name == "wandb":
+                loggers.append(_build_wandb(settings, out_dir, config, resumed=resumed))
+            else:
+                options = {"resume_at": resume_at} if name in ("txt", "tb") else {}
+                loggers.append(_make_logger(settings, name, out_dir, **options))
+    except BaseException:
+        MultiLogger(loggers).close()
+        raise
     return MultiLogger(loggers)
 
 
 def _build_wandb(settings: Settings, out_dir: Path, config: Mapping[str, Any], *, resumed: bool) -> Logger:
     options, id_file = settings.options, out_dir / WANDB_ID_FILE
     old_id = id_file.read_text(encoding="utf-8").strip() if resumed and id_file.exists() else None
-    logger = _logger_class("wandb")(
+    logger: Any = _make_logger(
+        settings,
+        "wandb",
         out_dir,
         config=config,
         run_name=options.run_name,
@@ -139,8 +114,28 @@ def _build_wandb(settings: Settings, out_dir: Path, config: Mapping[str, Any], *
     return cast(Logger, logger)
 
 
-def _logger_class(name: str) -> Any:
-    return registry.resolve(Kind.LOGGER, name, "--logger")
+def _make_logger(settings: Settings, name: str, out_dir: Path, **options: Any) -> Logger:
+    return cast(Logger, _make(Kind.LOGGER, name, settings.request.place("logger"), Logger, out_dir, **options))
+
+
+def _make(kind: Kind, name: str, source: str, base: type, /, *args: Any, **options: Any) -> Any:
+    """An instance of the class behind a name.
+
+    Raises:
+        ConfigError: no such class, or one that is no base, lacks methods, or can't be made from args and options.
+    """
+    cls, place = registry.resolve(kind, name, source), f"{source}: {name!r}"
+    if not (isinstance(cls, type) and issubclass(cls, base)):
+        found = f"the class {cls.__name__}" if isinstance(cls, type) else type(cls).__name__
+        raise ConfigError(f"{place}: expected a subclass of {base.__module__}:{base.__name__}, found {found}")
+    lacking = ", ".join(sorted(getattr(cls, "__abstractmethods__", ())))
+    if lacking:
+        raise ConfigError(f"{place}: expected a complete class, it lacks {lacking}")
+    try:
+        inspect.signature(cls).bind(*args, **options)
+    except TypeError as err:
+        raise ConfigError(f"{place}: {cls.__name__}.__init__ doesn't take what it is given: {err}") from None
+    return cls(*args, **options)
 
 
 def device_of(settings: Settings) -> str:
@@ -152,11 +147,14 @@ def device_of(settings: Settings) -> str:
     import torch
 
     name = settings.options.devices[0]
-    try:
-        torch.zeros(1, device=name)
-    except (RuntimeError, AssertionError) as err:
-        reason = str(err).splitlines()[0]
-        raise ConfigError(f"--devices: expected cpu or cuda:N, found {name!r}: {reason}") from None
+    match = re.fullmatch(r"cpu|cuda(?::(\d+))?", name)
+    if match is None:
+        raise ConfigError(f"{settings.request.place('devices')}: expected cpu or cuda:N, found {name!r}")
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if name != "cpu" and int(match[1] or 0) >= count:
+        raise ConfigError(
+            f"{settings.request.place('devices')}: found {name!r}, but torch sees {count or 'no'} CUDA devices here"
+        )
     return name
 
 

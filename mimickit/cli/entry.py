@@ -5,7 +5,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
@@ -13,10 +13,13 @@ from typing import Any
 
 from mimickit.cli import build
 from mimickit.cli.help import help_text
-from mimickit.cli.options import Mode, read_request
+from mimickit.cli.options import WITHOUT_SIMULATION, Mode, read_request
 from mimickit.cli.results import MEDIA_KEY, Report, log_result
+from mimickit.cli.run_folder import RunFolder, make_run_folder
 from mimickit.cli.settings import Settings, load_settings
+from mimickit.cli.sources import true_sources
 from mimickit.loggers.base import Logger, MissingLibraryError
+from mimickit.media.types import Media
 from mimickit.util.keys import ConfigError
 from mimickit.video.errors import VideoError
 
@@ -45,7 +48,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_OK
     with _log_to_stderr(), _signals_caught():
         try:
-            return _run(load_settings(read_request(words)), words)
+            request = read_request(words)
+            if request.options.mode in WITHOUT_SIMULATION:
+                from mimickit.cli.film import run_without_simulation
+
+                run_without_simulation(request)
+                return EXIT_OK
+            return _run(load_settings(request), words)
         except (Exception, KeyboardInterrupt) as err:
             return _explain(err)
 
@@ -57,13 +66,17 @@ def _explain(err: BaseException) -> int:
     if isinstance(err, VideoError):
         print(f"error: filming failed: {err}", file=sys.stderr)
         return EXIT_FAILED
-    # a refusal of a value or file by the part that read it: a configuration, a clip, a character, a model
-    refusal = isinstance(err, ValueError) and type(err).__module__.startswith("mimickit.")
-    if refusal or isinstance(err, MissingLibraryError):
+    if _is_refusal(err):
         print(f"error: {err}", file=sys.stderr)
         return EXIT_USAGE
     traceback.print_exception(err)
     return EXIT_FAILED
+
+
+def _is_refusal(err: BaseException) -> bool:
+    """Whether a part has refused a value or file that it read: a configuration, a clip, a character, a model."""
+    refused = isinstance(err, ValueError) and type(err).__module__.startswith("mimickit.")
+    return refused or isinstance(err, MissingLibraryError)
 
 
 @contextmanager
@@ -119,6 +132,7 @@ class _Parts:
     env: Any = None
     agent: Any = None
     logger: Logger | None = None
+    iteration: int = 0  # of the agent before this run
 
     def close(self) -> None:
         """Finish the film, then close everything that was built."""
@@ -131,21 +145,29 @@ class _Parts:
 
 
 def _run(settings: Settings, argv: list[str]) -> int:
-    out_dir = build.make_run_folder(settings)
-    parts = _Parts(Report(settings, out_dir))
-    build.prepare_torch(settings)
-    try:
-        _build(parts, settings, argv)
-        result = _work(parts, settings)
-        parts.report.finish(result)
-        return _exit_code(settings, result)
-    except KeyboardInterrupt:
-        _finish_interrupted(parts)
-        raise
-    finally:
-        parts.close()
-        if not any(out_dir.iterdir()):  # refused before anything happened
-            out_dir.rmdir()
+    with make_run_folder(settings) as folder, true_sources(*settings.blocks):
+        parts = _Parts(Report(settings, folder.path))
+        try:
+            build.prepare_torch(settings)
+            _build(parts, settings, argv)
+            result = _work(parts, settings)
+            parts.report.finish(result)
+            return _exit_code(settings, result)
+        except KeyboardInterrupt:
+            folder.begun = parts.logger is not None
+            _finish_interrupted(parts)
+            raise
+        except Exception as err:
+            folder.begun = parts.logger is not None and _has_begun(parts, folder, err)
+            raise
+        finally:
+            parts.close()
+
+
+def _has_begun(parts: _Parts, folder: RunFolder, err: Exception) -> bool:
+    """Whether err ended the work when there was something to keep, rather than refused it at its start."""
+    trained = parts.agent is not None and parts.agent.iteration > parts.iteration
+    return trained or folder.has_new(build.CLIPS_DIR) or not _is_refusal(err)
 
 
 def _build(parts: _Parts, settings: Settings, argv: list[str]) -> None:
@@ -160,14 +182,18 @@ def _build(parts: _Parts, settings: Settings, argv: list[str]) -> None:
         _load_model(parts, settings)
     config = settings.to_dict(argv)
     build.save_config(config, out_dir)
-    parts.logger = build.build_logger(settings, out_dir, config)
+    parts.logger = build.build_logger(settings, out_dir, config, _samples(parts))
     if parts.engine.enabled_record_video():
         facts = {"engine": settings.engine.name("engine_name"), "seed": settings.options.rand_seed}
         parts.engine.get_video_recorder().set_context(model_file=str(parts.report.model_file or ""), **facts)
 
 
 def _load_model(parts: _Parts, settings: Settings) -> None:
-    if settings.model_file is not None:
+    if settings.resume is not None:
+        parts.agent.load_checkpoint(settings.resume)
+        parts.iteration = parts.agent.iteration
+        parts.report.started -= parts.agent.wall_seconds
+    elif settings.model_file is not None:
         parts.agent.load(settings.model_file)
         parts.report.model_file = settings.model_file
     elif settings.options.mode is Mode.TEST:
@@ -177,15 +203,17 @@ def _load_model(parts: _Parts, settings: Settings) -> None:
 def _work(parts: _Parts, settings: Settings) -> dict[str, Any]:
     assert parts.logger is not None
     if settings.options.mode is Mode.TRAIN:
-        return dict(
+        result = dict(
             parts.agent.train(
                 max_samples=settings.options.max_samples or sys.maxsize,
                 out_dir=parts.report.out_dir,
                 logger=parts.logger,
                 save_int_models=settings.options.save_int_models,
-                resume=settings.resume,
             )
         )
+        late = parts.env.pop_media(wait=True)
+        parts.logger.write_media(late, _samples(parts))
+        return {**result, MEDIA_KEY: _joined(result.get(MEDIA_KEY, {}), late)}
     from mimickit.cli.play import play
 
     episodes = settings.test_episodes or 1
@@ -193,8 +221,13 @@ def _work(parts: _Parts, settings: Settings) -> dict[str, Any]:
         result = play(parts.env, episodes)
     else:
         result = {**parts.agent.test(episodes), "samples": _samples(parts)}
+    result[MEDIA_KEY] = _joined(result.get(MEDIA_KEY, {}), parts.env.pop_media(wait=True))
     log_result(parts.logger, result, _samples(parts))
     return result
+
+
+def _joined(first: Mapping[str, list[Media]], second: Mapping[str, list[Media]]) -> dict[str, list[Media]]:
+    return {name: [*first.get(name, []), *second.get(name, [])] for name in {**first, **second}}
 
 
 def _samples(parts: _Parts) -> int:
@@ -207,13 +240,14 @@ def _finish_interrupted(parts: _Parts) -> None:
     if parts.env is None or parts.logger is None:
         return
     parts.env.close()
-    result: dict[str, Any] = {MEDIA_KEY: parts.env.pop_media()}
-    if parts.agent is not None:
-        testing = parts.report.settings.options.mode is Mode.TEST
-        cut_short = getattr(parts.agent, "interrupted_test", None) or {}
-        result |= cut_short if testing else {"samples": _samples(parts)}
-    log_result(parts.logger, result, _samples(parts))
-    parts.report.finish(result, interrupted=True)
+    fresh = parts.env.pop_media()
+    result: dict[str, Any] = {} if parts.agent is None else dict(parts.agent.interrupted)
+    delivered = result.pop(MEDIA_KEY, {})  # by the last test in training, whose figures and clips are logged already
+    training = parts.report.settings.options.mode is Mode.TRAIN
+    log_result(parts.logger, {MEDIA_KEY: fresh} if training else {**result, MEDIA_KEY: fresh}, _samples(parts))
+    clips = _joined(delivered, fresh)
+    samples = {} if parts.agent is None else {"samples": _samples(parts)}
+    parts.report.finish({**result, **samples, MEDIA_KEY: clips}, interrupted=True)
 
 
 def _exit_code(settings: Settings, result: dict[str, Any]) -> int:

@@ -35,11 +35,12 @@ class Flag:
     hint: Any  # the type of the field behind it
     default: Any
     doc: str
+    may_be_bare: bool = False
 
     @property
     def is_bool(self) -> bool:
         """Whether the bare flag means true."""
-        return _core(self.hint) is bool
+        return self.may_be_bare or _core(self.hint) is bool
 
     @property
     def max_words(self) -> int | None:
@@ -113,7 +114,10 @@ def flags_of(cls: type[Any], *, prefix: str = "", leave_out: Sequence[str] = ())
     """A flag for every field of a dataclass, in order."""
     docs, hints = field_docs(cls), typing.get_type_hints(cls)
     return [
-        Flag(prefix + field.name, hints[field.name], field.default, docs.get(field.name, ""))
+        Flag(
+            prefix + field.name, hints[field.name], field.default, docs.get(field.name, ""),
+            may_be_bare=field.metadata.get("bare", False),
+        )
         for field in fields(cls)
         if field.name not in leave_out
     ]

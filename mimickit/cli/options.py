@@ -23,6 +23,9 @@ class Mode(enum.Enum):
     TRAIN = "train"
     TEST = "test"
     VIEW = "view"
+    FILM = "film"
+    COMPARE = "compare"
+    REPLAY = "replay"
 
 
 class WandbMode(enum.Enum):
@@ -38,7 +41,8 @@ class Options:
     """The flags; those of filming are made from VideoConfig."""
 
     mode: Mode = Mode.TRAIN
-    """train a policy, test one, or view an environment without one (for instance a clip)."""
+    """train a policy, test one, or view an environment without one (for instance a clip); without any simulation:
+    film a trace again, compare runs in one video, or make a page (HTML) on which traces replay in 3-D."""
     arg_file: tuple[str, ...] = ()
     """Files with more flags; the command line wins over them, a later file over an earlier."""
     engine_config: str = "data/engines/mujoco_engine.yaml"
@@ -73,6 +77,12 @@ class Options:
     """Port for several processes; without effect on one device."""
     resume: str | None = None
     """Go on with the training in this run folder (or from a checkpoint file), with the flags it had."""
+    trace: tuple[str, ...] = ()
+    """film, replay: the trace, which lies beside its clip; a run folder stands for its newest."""
+    runs: tuple[str, ...] = ()
+    """compare: run folders, traces or clips, two or more."""
+    labels: tuple[str, ...] = ()
+    """compare, replay: what the runs are called in the picture; default: the names of their folders or files."""
     run_name: str | None = None
     """Name of the run in W&B; default: the run folder's name."""
     wandb_project: str = "mimickit"
@@ -96,11 +106,17 @@ class Request:
     overrides: Mapping[str, Mapping[str, Any]]  # keys of YAML files: {"env": {"episode_length": 5}}
     given: Mapping[str, Given]  # every flag that was given
 
+    def place(self, flag: str) -> str:
+        """A flag as errors name it: where it was given, and its name."""
+        return f"{self.given[flag].source}: --{flag}" if flag in self.given else f"--{flag}"
+
 
 VIDEO_FLAG = Flag("video", bool, False, "Film the environment in TEST mode; in view mode true by default.")
 SIZE_FLAG = Flag("video_size", str, None, "Width and height at once, for instance 1280x720.")
 
 TRAINING_ONLY = ("max_samples", "save_int_models")
+WITHOUT_SIMULATION = (Mode.FILM, Mode.COMPARE, Mode.REPLAY)
+ONLY_IN = {"trace": (Mode.FILM, Mode.REPLAY), "runs": (Mode.COMPARE,), "labels": (Mode.COMPARE, Mode.REPLAY)}
 
 # lowest and highest value of a number
 LIMITS = {
@@ -222,6 +238,15 @@ def _check(request: Request) -> None:
             f"{given['resume'].source}: --resume and --model_file ({given['model_file'].source}) both say "
             "where training begins; give one of them"
         )
+    _check_effects(request)
+
+
+def _check_effects(request: Request) -> None:
+    """Refuse flags that would change nothing."""
+    options, given = request.options, request.given
+    for name, modes in ONLY_IN.items():
+        if name in given and options.mode not in modes:
+            raise ConfigError(f"{request.place(name)} has no effect in --mode {options.mode.value}")
     for name, words in given.items():
         # in an arg file, which may serve many runs, such a flag is no mistake
         if name.startswith("wandb_") and words.on_command_line and "wandb" not in options.logger:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mimickit.cli.options import CONFIG_FILE, Mode, Options, Request, run_folder_of
+from mimickit.cli.sources import VIDEO, Block, flag_origins, leaf_origins, true_sources
 from mimickit.config import find_path, load_yaml, merge
 from mimickit.util.keys import ConfigError
 from mimickit.video.config import VideoConfig
@@ -20,20 +21,6 @@ DEFAULT_EPISODES = {Mode.TEST: 32, Mode.VIEW: 1}
 
 
 @dataclass(frozen=True)
-class Block:
-    """One part's configuration and the file that errors in it are blamed on."""
-
-    values: dict[str, Any]
-    source: str
-
-    def name(self, key: str) -> str:
-        """The name of the class to build, e.g. values['env_name']."""
-        if not isinstance(self.values.get(key), str):
-            raise ConfigError(f"{self.source}: {key} is missing: expected a name or package.module:Class")
-        return str(self.values[key])
-
-
-@dataclass(frozen=True)
 class Settings:
     """All that a run is built from."""
 
@@ -42,6 +29,7 @@ class Settings:
     env: Block
     agent: Block | None  # None in view mode
     video: VideoConfig
+    film: Block  # what video was read from
     num_envs: int
     test_episodes: int | None  # None in training: what the agent file says
     model_file: Path | None
@@ -51,6 +39,11 @@ class Settings:
     def options(self) -> Options:
         """The flags."""
         return self.request.options
+
+    @property
+    def blocks(self) -> tuple[Block | None, ...]:
+        """All blocks, for true_sources()."""
+        return (self.engine, self.env, self.agent, self.film)
 
     def to_dict(self, argv: list[str]) -> dict[str, Any]:
         """Plain values for config.yaml and W&B: everything that decides what the run does."""
@@ -83,35 +76,40 @@ def load_settings(request: Request) -> Settings:
         ConfigError: a file that isn't there or can't be read, a value that can't be.
     """
     options = request.options
-    model_file, resume = _model_file(request), _resume(options)
+    model_file, resume = _model_file(request), _resume(request)
     companion = _companion(resume or model_file)
     env = _block(request, companion, "env", DEFAULT_VIEW_ENV if options.mode is Mode.VIEW else DEFAULT_ENV)
-    engine = _block(request, companion, "engine", Options.engine_config)
     agent = None if options.mode is Mode.VIEW else _block(request, companion, "agent", Options.agent_config)
-    over = env.values.pop("engine", None) or {}
-    if not isinstance(over, Mapping):
-        raise ConfigError(f"{env.source}: engine: expected a block of engine keys, found {over!r}")
-    engine = Block(merge(merge(engine.values, over), request.overrides["engine"]), engine.source)
-    video = _video(request, engine)
+    engine = _engine(request, companion, env)
+    film = _film(request, engine)
     num_envs = options.num_envs or DEFAULT_NUM_ENVS[options.mode]
-    if video.env >= num_envs:
-        raise ConfigError(f"--video_env: expected an environment below --num_envs {num_envs}, found {video.env}")
+    with true_sources(engine, env, film):
+        video = VideoConfig.from_mapping(film.values, film.source)
+        if max(video.env_ids) >= num_envs:
+            key = "envs" if video.envs else "env"
+            raise ConfigError(
+                f"{film.source}: {key}: expected an environment below --num_envs {num_envs}, found {max(video.env_ids)}"
+            )
+    for name, given in request.given.items():
+        if name.startswith("video_") and given.on_command_line and not video.enabled:
+            raise ConfigError(f"{request.place(name)} has no effect without --video true")
     episodes = options.test_episodes or DEFAULT_EPISODES.get(options.mode)
-    return Settings(request, engine, env, agent, video, num_envs, episodes, model_file, resume)
+    return Settings(request, engine, env, agent, video, film, num_envs, episodes, model_file, resume)
 
 
 def _model_file(request: Request) -> Path | None:
     options = request.options
     if options.model_file is not None:
-        return find_path(options.model_file, "--model_file")
+        return find_path(options.model_file, request.place("model_file"))
     default = "env_config" not in request.given and "agent_config" not in request.given
     if options.mode is Mode.TEST and default:
         return find_path(DEFAULT_MODEL, "the shipped model (name another with --model_file)")
     return None
 
 
-def _resume(options: Options) -> Path | None:
-    return find_path(options.resume, "--resume") if options.resume is not None else None
+def _resume(request: Request) -> Path | None:
+    path = request.options.resume
+    return find_path(path, request.place("resume")) if path is not None else None
 
 
 def _companion(path: Path | None) -> dict[str, Any] | None:
@@ -123,30 +121,52 @@ def _companion(path: Path | None) -> dict[str, Any] | None:
 
 
 def _block(request: Request, companion: Mapping[str, Any] | None, name: str, default: str) -> Block:
+    """A part's file, or its block in the companion, with the flags that override keys of it."""
     flag = f"{name}_config"
     if flag not in request.given and companion is not None and isinstance(companion.get(name), Mapping):
         values, source = dict(companion[name]), f"{companion['file']} ({name})"
     else:
-        file = find_path(getattr(request.options, flag) or default, f"--{flag}")
-        values, source = load_yaml(file, f"--{flag}"), str(file)
-    if name == "engine":  # what overrides it comes on top of the env's engine block
-        return Block(values, source)
-    return Block(merge(values, request.overrides[name]), source)
+        file = find_path(getattr(request.options, flag) or default, request.place(flag))
+        values, source = load_yaml(file), str(file)
+    return Block(merge(values, request.overrides[name]), source, flag_origins(request, name))
 
 
-def _video(request: Request, engine: Block) -> VideoConfig:
-    block = engine.values.get("video") or {}
-    if not isinstance(block, Mapping):
-        raise ConfigError(f"{engine.source}: video: expected a block of keys, found {block!r}")
-    config = VideoConfig.from_mapping(block, f"{engine.source}: video")
-    if request.options.mode is Mode.VIEW and "enabled" not in block:
-        config = config.updated({"enabled": True}, "view mode")
-    for name, given in request.video.items():
-        config = config.updated({name: " ".join(given.words) or "true"}, given.source)
-    for name, given in request.given.items():
-        if name.startswith("video_") and given.on_command_line and not config.enabled:
-            raise ConfigError(f"{given.source}: --{name} has no effect without --video true")
-    return config
+def _engine(request: Request, companion: Mapping[str, Any] | None, env: Block) -> Block:
+    """The engine's file, with the environment's engine block, taken out of that, and then the flags on top."""
+    block = _block(request, companion, "engine", Options.engine_config)
+    with true_sources(env):
+        over = env.values.pop("engine", None) or {}
+        if not isinstance(over, Mapping):
+            raise ConfigError(f"{env.source}: engine: expected a block of engine keys, found {over!r}")
+    within = {key.removeprefix("engine."): place for key, place in env.origins.items() if key.startswith("engine.")}
+    origins = {**leaf_origins(over, f"{env.source}: engine"), **within, **block.origins}
+    return Block(merge(merge(block.values, over), request.overrides["engine"]), block.source, origins)
+
+
+def _film(request: Request, engine: Block) -> Block:
+    """The fields of VideoConfig: the engine's video block, and the flags on top."""
+    with true_sources(engine):
+        block = engine.values.get("video") or {}
+        if not isinstance(block, Mapping):
+            raise ConfigError(f"{engine.source}: video: expected a block of keys, found {block!r}")
+    default = {"enabled": True} if request.options.mode is Mode.VIEW else {}
+    flags = {name: " ".join(given.words) or "true" for name, given in request.video.items()}
+    origins = {key: _video_place(engine, key) for key in block}
+    origins |= {name: request.place(_video_flag(request, name)) for name in flags}
+    return Block({**default, **block, **flags}, VIDEO, origins)
+
+
+def _video_place(engine: Block, key: str) -> str:
+    """Where a key of the engine's video block comes from."""
+    place = engine.origins.get(f"video.{key}") or engine.origins.get("video") or engine.source
+    return place if "--engine.video" in place else f"{place}: video"
+
+
+def _video_flag(request: Request, field: str) -> str:
+    """The flag that set a field of VideoConfig."""
+    if field == "enabled":
+        return "video"
+    return f"video_{field}" if f"video_{field}" in request.given else "video_size"
 
 
 def _plain(value: Any) -> Any:

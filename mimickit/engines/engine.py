@@ -345,6 +345,12 @@ class Engine(abc.ABC):
     def body_poses(self, env_id: int) -> list[tuple[np.ndarray, np.ndarray]]:
         """For each actor copies of its bodies' positions (B, 3) m and rotations (B, 4)."""
 
+    def body_contacts(self, env_id: int) -> list[np.ndarray]:
+        """For each actor the force of the ground on its bodies (B, 3) N."""
+        return [
+            self.get_ground_contact_forces(obj_id)[env_id].cpu().numpy() for obj_id in range(self.get_objs_per_env())
+        ]
+
     @abc.abstractmethod
     def _make_recorder(self, config: VideoConfig) -> VideoRecorder:
         """This engine's recorder; called at the first start of a recording."""
@@ -378,6 +384,10 @@ class Engine(abc.ABC):
     def get_video_recording(self) -> Clip | None:
         """The last finished clip."""
         return self._recorder.last_clip if self._recorder is not None else None
+
+    def get_video_recordings(self) -> list[Clip]:
+        """All clips of the last recording: several views or environments may have one each."""
+        return self._recorder.last_clips if self._recorder is not None else []
 
     @contextmanager
     def recording(self, path: str | Path | None = None, **options: Any) -> Iterator[VideoRecorder]:

@@ -435,6 +435,12 @@ class MujocoEngine(Engine):
             (self._xpos[env_id, obj.bodies].copy(), self._xquat[env_id, obj.bodies][:, _XYZW]) for obj in self._objs
         ]
 
+    def body_contacts(self, env_id: int) -> list[np.ndarray]:
+        self._flush()
+        forces = [-self._sensors[env_id, obj.ground_force].reshape(-1, 3) for obj in self._objs]
+        # an object that touches nothing has no sensors
+        return [f if len(f) else np.zeros((len(obj.info.bodies), 3)) for f, obj in zip(forces, self._objs, strict=True)]
+
     def _make_recorder(self, config: VideoConfig) -> VideoRecorder:
         from mimickit.engines.mujoco_recorder import MujocoRecorder
 

@@ -3,7 +3,7 @@ crew's thread.
 """
 
 from mimickit.engines.video_recorder import VideoRecorder
-from mimickit.video.film_crew import Filmer
+from mimickit.video.production import Filmer
 from mimickit.video.stage_filmer import StageFilmer
 
 

@@ -74,8 +74,8 @@ class BaseEnv(abc.ABC):
         """Means of what the environment measured since the mode was set; units are in the names."""
         return {}
 
-    def pop_media(self) -> dict[str, list[Media]]:
-        """Media that have become ready since the last call, by name."""
+    def pop_media(self, *, wait: bool = False) -> dict[str, list[Media]]:
+        """Media that have become ready since the last call, by name; wait: those in the making too."""
         return {}
 
     def state_dict(self) -> dict[str, Any]:

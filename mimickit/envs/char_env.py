@@ -1,8 +1,9 @@
 """An environment with one driven character."""
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import gymnasium
 import numpy as np
@@ -14,7 +15,7 @@ from mimickit.engines.engine import ControlMode, ObjType
 from mimickit.envs import observations
 from mimickit.envs.base_env import DoneFlags
 from mimickit.envs.sim_env import SimEnv
-from mimickit.util.keys import ConfigError, as_bool
+from mimickit.util.keys import ConfigError, as_bool, as_floats, as_list
 from mimickit.util.rotations import exp_map_to_quat
 
 CHAR = "character"
@@ -58,10 +59,14 @@ class CharEnv(SimEnv):
         self._must_not_touch[self._body_ids("contact_bodies")] = False
         self._init_pose = self._read_init_pose().to(self.device)
 
+    def _film_context(self) -> dict[str, Any]:
+        return {**super()._film_context(), "key_bodies": list(self._config.get("key_bodies") or [])}
+
     def _body_ids(self, key: str) -> Tensor:
         """Indices of the bodies that config[key] names."""
         try:
-            return torch.tensor([self._char.body_id(name) for name in self._config.get(key) or []], dtype=torch.int64)
+            names = as_list(self._config.get(key) or [], key, self._source, "names of bodies")
+            return torch.tensor([self._char.body_id(str(name)) for name in names], dtype=torch.int64)
         except KeyError as error:
             raise ConfigError(f"{self._source}: {key}: {error.args[0]}") from None
 
@@ -73,11 +78,12 @@ class CharEnv(SimEnv):
             default = torch.zeros(size)
             default[:3] = torch.tensor(self._char.info.bodies[0].pos)
             return default
-        if len(pose) != size:
+        values = as_floats(pose, "init_pose", self._source)
+        if len(values) != size:
             raise ConfigError(
-                f"{self._source}: init_pose: expected {size} numbers for {self._char_file}, found {len(pose)}"
+                f"{self._source}: init_pose: expected {size} numbers for {self._char_file}, found {len(values)}"
             )
-        return torch.tensor([float(x) for x in pose])
+        return torch.tensor(values)
 
     # ------------------------------------------------------------------ building
 
@@ -86,7 +92,9 @@ class CharEnv(SimEnv):
             env_id, ObjType.ARTICULATED, self._char_file, CHAR, fix_root=self.FIX_ROOT, is_visual=self.IS_VISUAL,
             start_pos=self._init_pose[:3].numpy(),
         )  # fmt: skip
-        for index, obj in enumerate(self._config.get("objects") or []):
+        for index, obj in enumerate(as_list(self._config.get("objects") or [], "objects", self._source, "blocks")):
+            if not isinstance(obj, Mapping):
+                raise ConfigError(f"{self._source}: objects[{index}]: expected a block of keys, found {obj!r}")
             if "file" not in obj:
                 raise ConfigError(f"{self._source}: objects[{index}]: expected the key 'file', found {sorted(obj)}")
             self._engine.create_obj(

@@ -13,11 +13,12 @@ from torch import Tensor
 
 from mimickit.anim.motion import LoopMode
 from mimickit.anim.motion_lib import MotionLib
+from mimickit.engines.engine import ControlMode
 from mimickit.envs import observations
 from mimickit.envs.base_env import DoneFlags, EnvMode
 from mimickit.envs.char_env import CharEnv
 from mimickit.envs.tracking import CharState, RewardConfig, tracking_errors, tracking_reward
-from mimickit.util.keys import ConfigError, as_bool, as_float, as_int, nearest
+from mimickit.util.keys import ConfigError, as_bool, as_float, as_floats, as_int, as_list, nearest
 from mimickit.video.config import GhostMode
 
 _GOLDEN = 0.6180339887  # starts of test episodes are spread over a clip by multiples of this
@@ -109,7 +110,8 @@ class DeepMimicEnv(CharEnv):
         self._rand_reset = flag("rand_reset", True)
         self._default_reset_prob = number("default_reset_prob", 0.0)
         self._show_reference = flag("visualize_ref_char", False)
-        self._ghost_offset = np.asarray([float(x) for x in config.get("ref_char_offset") or (0, 0, 0)])
+        offset = config.get("ref_char_offset") or (0, 0, 0)
+        self._ghost_offset = np.asarray(as_floats(offset, "ref_char_offset", source))
         if self._ghost_offset.shape != (3,):
             raise ConfigError(f"{source}: ref_char_offset: expected 3 numbers (m), found {len(self._ghost_offset)}")
         self._pose_termination = flag("pose_termination", True)
@@ -118,7 +120,7 @@ class DeepMimicEnv(CharEnv):
         self._use_phase = flag("enable_phase_obs", True)
         self._num_phase = as_int(config.get("num_phase_encoding", 1), "num_phase_encoding", source)
         self._use_targets = flag("enable_tar_obs", True)
-        steps = config.get("tar_obs_steps") or [1, 2, 3]
+        steps = as_list(config.get("tar_obs_steps") or [1, 2, 3], "tar_obs_steps", source, "control steps")
         self._tar_steps = [as_int(step, "tar_obs_steps", source) for step in steps]
         self._log_errors = flag("log_tracking_error", True)
         self._action_mode = _choice(ActionMode, config, "action_mode", "absolute", source)
@@ -145,7 +147,7 @@ class DeepMimicEnv(CharEnv):
         """Weights (J,) and (D,) of joints and their dofs; fixed joints may be left out of the file's list."""
         weights = self._config.get("joint_err_w")
         moving = [joint for joint in self._char.joints if joint.dof_dim]
-        values = [1.0] * len(moving) if weights is None else [float(w) for w in weights]
+        values = [1.0] * len(moving) if weights is None else as_floats(weights, "joint_err_w", self._source)
         weighed = self._char.joints if len(values) == self._char.num_joints else moving
         if len(values) != len(weighed):
             names = ", ".join(joint.name for joint in moving)
@@ -159,6 +161,10 @@ class DeepMimicEnv(CharEnv):
 
     def _build_action_space(self) -> gymnasium.spaces.Box:
         if self._action_mode is ActionMode.RESIDUAL:
+            mode = self._engine.get_control_mode()
+            if mode not in (ControlMode.POS, ControlMode.PD_EXPLICIT):
+                raise ConfigError(f"{self._source}: action_mode: residual adds to target positions: the engine's "
+                                  f"control_mode must be pos or pd_explicit, found {mode.value!r}")  # fmt: skip
             high = np.ones(self._char.num_dofs, dtype=np.float32)
             return gymnasium.spaces.Box(-high, high, dtype=np.float32)
         return super()._build_action_space()
@@ -270,7 +276,7 @@ class DeepMimicEnv(CharEnv):
         ended = self._clamped[self._motion_ids] & (
             self._motion_times >= self._lib.lengths[self._motion_ids] - 1e-4
         )
-        done = torch.where(ended, DoneFlags.TIME, DoneFlags.NULL)
+        done = torch.where(ended, DoneFlags.SUCC, DoneFlags.NULL)
         failed = super()._compute_done() == DoneFlags.FAIL
         if self._early_end and self._pose_termination:
             failed |= self._strayed()

@@ -2,7 +2,7 @@
 
 import abc
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import gymnasium
@@ -12,8 +12,11 @@ from torch import Tensor
 
 from mimickit.engines.engine import Engine
 from mimickit.envs.base_env import BaseEnv, DoneFlags, EnvMode
-from mimickit.media.types import Media
+from mimickit.media.types import HTML, Media
 from mimickit.util.keys import ConfigError, as_float, reject_unknown
+from mimickit.video.clip import Clip
+from mimickit.video.errors import VideoError
+from mimickit.video.run_index import write_index
 
 _log = logging.getLogger("mimickit.envs")
 
@@ -55,6 +58,7 @@ class SimEnv(BaseEnv):
         self._returns = torch.zeros(num_envs, device=device)
         self._episodes = torch.zeros(num_envs, dtype=torch.int64, device=device)
         self._media: dict[str, list[Media]] = {}
+        self._tests = 0  # that could have been filmed
         self._told_of_bad_reward = False
         self._prepare()
         self._build()
@@ -118,6 +122,10 @@ class SimEnv(BaseEnv):
         """What a clip's side file says of an episode that begins in an environment."""
         return {}
 
+    def _film_context(self) -> dict[str, Any]:
+        """What a film's overlays and side file need to know of the task: key_bodies (names), ..."""
+        return {}
+
     # ------------------------------------------------------------------ episodes
 
     def reset(self, env_ids: Tensor | None = None) -> Tensor:
@@ -173,7 +181,9 @@ class SimEnv(BaseEnv):
         entering = mode is EnvMode.TEST and self.mode is not EnvMode.TEST
         super().set_mode(mode)
         if entering and self._engine.enabled_record_video():
-            self._start_filming()
+            if self._tests % self._engine.get_video_config().every == 0:
+                self._start_filming()
+            self._tests += 1
 
     def _film_options(self) -> dict[str, Any]:
         """Fields of VideoConfig that this environment sets where the user has not."""
@@ -183,47 +193,67 @@ class SimEnv(BaseEnv):
 
     def _start_filming(self) -> None:
         recorder = self._engine.get_video_recorder()
-        recorder.set_context(name=self._film_name(), samples=self.training_samples, seed=self._seed)
+        recorder.set_context(
+            name=self._film_name(), samples=self.training_samples, seed=self._seed, **self._film_context()
+        )
         self._engine.start_video_recording(None, **self._film_options())
-        if recorder.wants_ghost and type(self)._film_ghost is SimEnv._film_ghost:
+        shows_reference = self._engine.get_video_config().updated(self._film_options(), "video").shows_reference
+        if shows_reference and type(self)._film_ghost is SimEnv._film_ghost:
             _log.warning("%s has no reference motion: the film shows no ghost", type(self).__name__)
 
     def _stop_filming(self) -> None:
-        clip = self._engine.stop_video_recording()
-        if clip is not None:
-            self._media.setdefault("test_video", []).append(clip.to_media())
+        self._engine.stop_video_recording()
+        self._add_media(self._engine.get_video_recordings())
+
+    def _add_media(self, clips: Sequence[Clip]) -> None:
+        for clip in clips:
+            pick = clip.context.get("pick")
+            suffix = f"_{pick}" if pick else ""
+            self._media.setdefault(f"test_video{suffix}", []).append(clip.to_media())
+        for replay in dict.fromkeys(clip.replay for clip in clips if clip.replay is not None):
+            self._media.setdefault("test_replay", []).append(HTML(path=replay, caption=replay.stem))
+        folder = self._engine.get_video_config().out_dir
+        if clips and folder is not None:
+            try:
+                write_index(folder)
+            except VideoError as error:  # the clips are there all the same
+                _log.warning("the page of clips: %s", error)
 
     def _film_episode_begin(self, env_ids: Tensor) -> None:
-        if self._engine.is_recording_video():
-            recorder = self._engine.get_video_recorder()
-            env_id = recorder.env_id
-            if bool((env_ids == env_id).any()):
-                recorder.begin_episode({"episode": int(self._episodes[env_id]), **self._film_facts(env_id)})
-                self._film_show_ghost()
+        if not self._engine.is_recording_video():
+            return
+        recorder, begun = self._engine.get_video_recorder(), set(env_ids.tolist())
+        for env_id in recorder.env_ids:
+            if env_id in begun:
+                facts = {"episode": int(self._episodes[env_id]), **self._film_facts(env_id)}
+                recorder.begin_episode(facts, env_id=env_id)
+                self._film_show_ghost(env_id)
 
     def _film_step(self, reward: Tensor, done: Tensor) -> None:
         if not self._engine.is_recording_video():
             return
         recorder = self._engine.get_video_recorder()
-        env_id = recorder.env_id
-        steps, total = int(self._steps[env_id]), float(self._returns[env_id])
-        recorder.annotate(
-            episode=int(self._episodes[env_id]), episode_time=steps * self._dt, episode_return=total,
-            reward=float(reward[env_id]),
-        )  # fmt: skip
-        self._film_show_ghost()
-        flag = DoneFlags(int(done[env_id]))
-        if flag is not DoneFlags.NULL:
-            recorder.end_episode(length=steps, episode_return=total, outcome=OUTCOMES[flag], info={})
+        for env_id in recorder.env_ids:
+            steps, total = int(self._steps[env_id]), float(self._returns[env_id])
+            recorder.annotate(
+                env_id=env_id, episode=int(self._episodes[env_id]), episode_time=steps * self._dt,
+                episode_return=total, reward=float(reward[env_id]),
+            )  # fmt: skip
+            self._film_show_ghost(env_id)
+            flag = DoneFlags(int(done[env_id]))
+            if flag is not DoneFlags.NULL:
+                recorder.end_episode(length=steps, episode_return=total, outcome=OUTCOMES[flag], env_id=env_id)
 
-    def _film_show_ghost(self) -> None:
+    def _film_show_ghost(self, env_id: int) -> None:
         recorder = self._engine.get_video_recorder()
         if recorder.wants_ghost:
-            ghost = self._film_ghost(recorder.env_id)
+            ghost = self._film_ghost(env_id)
             if ghost is not None:
-                recorder.set_ghost(ghost)
+                recorder.set_ghost(ghost, env_id=env_id)
 
-    def pop_media(self) -> dict[str, list[Media]]:
+    def pop_media(self, *, wait: bool = False) -> dict[str, list[Media]]:
+        if self._engine.enabled_record_video():
+            self._add_media(self._engine.get_video_recorder().pop_deferred(wait=wait))
         media, self._media = self._media, {}
         return media
 
@@ -250,4 +280,6 @@ class SimEnv(BaseEnv):
     def close(self) -> None:
         if self.mode is EnvMode.TEST:
             self.set_mode(EnvMode.TRAIN)
+        if self._engine.enabled_record_video():
+            self._add_media(self._engine.get_video_recorder().pop_deferred(wait=True))
         self._engine.close()

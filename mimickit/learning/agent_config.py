@@ -21,6 +21,15 @@ class StdType(enum.Enum):
     VARIABLE = "VARIABLE"  # an output of the policy network, begun at action_std
 
 
+class Activation(enum.Enum):
+    """What stands between a network's layers."""
+
+    RELU = "relu"
+    ELU = "elu"
+    SILU = "silu"
+    TANH = "tanh"
+
+
 class OptimizerType(enum.Enum):
     """Which optimiser moves a network."""
 
@@ -56,7 +65,7 @@ class ModelConfig:
     """Policy: fc_{n}layers_{m}units, package.module:function, or a list of layer sizes."""
     critic_net: NetSpec = "fc_2layers_1024units"
     """Value function, likewise."""
-    activation: str = "relu"
+    activation: Activation = Activation.RELU
     """relu, elu, silu or tanh."""
     actor_init_output_scale: float = ranged(0.01, 0.0)
     """The policy's last layer begins with weights uniform in +- this."""

@@ -5,6 +5,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -80,10 +81,10 @@ class BaseAgent(abc.ABC):
             self._model: Any = self._build_model().to(device)
         self.samples = 0  # taken in training so far
         self.iteration = 0
-        self.interrupted_test: dict[str, Any] | None = None  # what a test that Ctrl-C ended had found by then
+        self.wall_seconds = 0.0  # of training so far, tests and saving included
+        self.interrupted: dict[str, Any] = {}  # what a training or test that Ctrl-C ended had found by then
         self._untrained = True  # samples, if any, are those of a loaded model
         self._train_seconds = 0.0  # collecting and updating
-        self._wall_seconds = 0.0  # tests and saving included
         self._best_return = -math.inf
         self._episodes = EpisodeTracker(env.num_envs, device)
         self._obs: Tensor | None = None  # None: all environments are to be reset before the next step
@@ -108,6 +109,10 @@ class BaseAgent(abc.ABC):
     def _act(self, obs: Tensor) -> Tensor:
         """Deterministic actions (N, A) of observations (N, O), both in the environment's units."""
 
+    def _published(self) -> AbstractContextManager[None]:
+        """Within it the model is the one that training tests and saves, should that not be the one that learns."""
+        return nullcontext()
+
     def _learner_state(self) -> dict[str, Any]:
         """What resuming needs besides the model, e.g. optimisers."""
         return {}
@@ -131,7 +136,7 @@ class BaseAgent(abc.ABC):
 
         Every iters_per_output iterations, and at the end, the policy is tested and out_dir gets model.pt,
         checkpoint.pt (all that resuming needs) and, if it is the best so far, model_best.pt. Ctrl-C lets the
-        iteration end and saves.
+        iteration end and saves. Where nothing is left to train the policy is tested once more, for the result.
 
         Args:
             logger: gets figures of every iteration, and of tests with their media. save_int_models: keep the
@@ -146,12 +151,12 @@ class BaseAgent(abc.ABC):
         elif self._untrained:
             self.samples = 0
         self._untrained = False
-        if self.samples >= max_samples:
-            LOG.warning("nothing to train: %d of %d samples have been taken already", self.samples, max_samples)
         bar = Progress(max_samples, start=self.samples, enabled=progress)
-        run = _Run(Path(out_dir), logger, bar, save_int_models, time.perf_counter() - self._wall_seconds)
+        run = _Run(Path(out_dir), logger, bar, save_int_models, time.perf_counter() - self.wall_seconds)
         with bar:
             try:
+                if self.samples >= max_samples:
+                    self._finish(run, max_samples)
                 while self.samples < max_samples:
                     self._iterate(run)
                     self._output(run, last=self.samples >= max_samples)
@@ -159,8 +164,18 @@ class BaseAgent(abc.ABC):
             except KeyboardInterrupt:
                 if run.saved_at != self.iteration and self.iteration:
                     self._save_run(run, must=False)
+                self.interrupted = {**run.result, **self._run_facts()}
                 raise
         return {**run.result, **self._run_facts()}
+
+    def _finish(self, run: "_Run", max_samples: int) -> None:
+        """What is left of a training that had been stopped at its very end: files, and the result of a test."""
+        LOG.warning("nothing to train: %d of %d samples have been taken already; a test follows",
+                    self.samples, max_samples)  # fmt: skip
+        self._save_run(run, must=True)
+        self._test_in_training(run)
+        self._keep_best(run)
+        run.logger.write(self.samples)
 
     def _output(self, run: "_Run", *, last: bool) -> None:
         """Test and save, if it is time for it."""
@@ -168,11 +183,11 @@ class BaseAgent(abc.ABC):
         if last and not due:  # before a test that training would not have made here, were it to go on
             self._save_run(run, must=True)
         if last or due:
-            run.result = self._test_in_training(run)
+            self._test_in_training(run)
             self._keep_best(run)
             if run.save_int_models:
                 path = run.out_dir / INT_MODELS_DIR / f"model_{self.samples:012d}.pt"
-                _try_save(lambda: self.save(path), must=last)
+                self._save_model(path, must=last)
         if due:
             self._save_run(run, must=last)
 
@@ -194,7 +209,7 @@ class BaseAgent(abc.ABC):
             self.iteration += 1
             end = time.perf_counter()
             self._train_seconds += end - start
-            self._wall_seconds = end - run.start
+            self.wall_seconds = end - run.start
             rate = new_samples / (end - start)
             timing = {"collect_s": collected - start, "update_s": end - collected}
             self._log_iteration(run.logger, {**figures, **timing}, rate)
@@ -202,7 +217,7 @@ class BaseAgent(abc.ABC):
 
     def _log_iteration(self, logger: Logger, figures: Mapping[str, float], rate: float) -> None:
         logger.log("iteration", self.iteration)
-        logger.log("wall_time_s", self._wall_seconds)
+        logger.log("wall_time_s", self.wall_seconds)
         logger.log("train_time_s", self._train_seconds)
         logger.log("samples_per_s", rate)
         episodes = self._episodes
@@ -212,28 +227,33 @@ class BaseAgent(abc.ABC):
         for key, value in figures.items():
             logger.log(key, value, "update")
 
-    def _test_in_training(self, run: "_Run") -> dict[str, Any]:
+    def _test_in_training(self, run: "_Run") -> None:
         if self._config.test_episodes == 0:
-            return {}
-        result = self.test(self._config.test_episodes)
+            return
+        with self._published():
+            run.result = result = self.test(self._config.test_episodes)
         for key, value in result.items():
             if key != MEDIA_KEY:
                 run.logger.log(key, value, "test")
         run.logger.write_media(result[MEDIA_KEY], self.samples)
         run.bar.say(
-            f"{self.samples:,} samples, {self._wall_seconds / 60:.1f} min: test return {result['mean_return']:.1f} "
+            f"{self.samples:,} samples, {self.wall_seconds / 60:.1f} min: test return {result['mean_return']:.1f} "
             f"(normalised {result['normalised_return']:.3f}), length {result['mean_ep_len']:.0f}, "
             f"falls {result['falls']} of {result['num_eps']}"
         )
-        return result
 
     def _keep_best(self, run: "_Run") -> None:
         if run.result and run.result["mean_return"] > self._best_return:
             self._best_return = run.result["mean_return"]
-            _try_save(lambda: self.save(run.out_dir / BEST_MODEL_FILE), must=False)
+            self._save_model(run.out_dir / BEST_MODEL_FILE, must=False)
+
+    def _save_model(self, path: Path, *, must: bool) -> None:
+        with self._published():
+            _try_save(lambda: self.save(path), must=must)
 
     def _save_run(self, run: "_Run", *, must: bool) -> None:
-        _try_save(lambda: self.save(run.out_dir / MODEL_FILE), must=must)
+        self.wall_seconds = time.perf_counter() - run.start
+        self._save_model(run.out_dir / MODEL_FILE, must=must)
         _try_save(lambda: self.save_checkpoint(run.out_dir / CHECKPOINT_FILE), must=must)
         run.saved_at = self.iteration
 
@@ -272,7 +292,7 @@ class BaseAgent(abc.ABC):
                     obs = env.reset(ended)
             figures = env.record_diagnostics()
         except KeyboardInterrupt:
-            self.interrupted_test = {**self._test_facts(tracker), **env.record_diagnostics()}
+            self.interrupted = {**self._test_facts(tracker), **env.record_diagnostics()}
             raise
         finally:
             env.set_mode(EnvMode.TRAIN)
@@ -328,7 +348,7 @@ class BaseAgent(abc.ABC):
             "episodes": self._episodes.state_dict(),
             "iteration": self.iteration,
             "train_seconds": self._train_seconds,
-            "wall_seconds": self._wall_seconds,
+            "wall_seconds": self.wall_seconds,
             "best_return": self._best_return,
             "generator": self._generator.get_state(),
             "torch_generator": torch.get_rng_state(),
@@ -361,10 +381,9 @@ class BaseAgent(abc.ABC):
         self._obs = content["obs"]
         self._episodes.load_state_dict(content["episodes"])
         self.samples, self.iteration = int(content["samples"]), int(content["iteration"])
-        self._train_seconds, self._best_return = (
-            float(content["train_seconds"]),
-            float(content["best_return"]),
-        )
+        self._train_seconds, self.wall_seconds = float(content["train_seconds"]), float(content["wall_seconds"])
+        self._best_return = float(content["best_return"])
+        self._untrained = False
         self._generator.set_state(content["generator"].cpu())
         torch.set_rng_state(content["torch_generator"].cpu())
 

@@ -1,16 +1,21 @@
 """Networks by name."""
 
+import inspect
 import re
-from collections.abc import Callable
 
 import torch
 from torch import nn
 
-from mimickit.learning.agent_config import NetSpec
-from mimickit.util.keys import ConfigError, nearest
+from mimickit.learning.agent_config import Activation, NetSpec
+from mimickit.util.keys import ConfigError
 from mimickit.util.loading import load_object
 
-ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "elu": nn.ELU, "silu": nn.SiLU, "tanh": nn.Tanh}
+_LAYERS: dict[Activation, type[nn.Module]] = {
+    Activation.RELU: nn.ReLU,
+    Activation.ELU: nn.ELU,
+    Activation.SILU: nn.SiLU,
+    Activation.TANH: nn.Tanh,
+}
 _NAME = re.compile(r"fc_(\d+)layers?_(\d+)units?")
 
 
@@ -26,21 +31,18 @@ def layer_sizes(name: str) -> list[int] | None:
     return [units] * (layers - 1) + [max(1, units // 2)] if layers > 1 else [units] * layers
 
 
-def build_trunk(spec: NetSpec, input_size: int, activation: str, source: str) -> tuple[nn.Module, int]:
+def build_trunk(spec: NetSpec, input_size: int, activation: Activation, source: str) -> tuple[nn.Module, int]:
     """A network without its output layer, and how many features it gives.
 
     Args:
         spec: fc_{n}layers_{m}units, a list of layer sizes, or ``package.module:function``, a function of the input's
-            size that returns a module of (N, input_size) -> (N, any). activation: relu, elu, silu, tanh.
-        source: file and key, for errors.
+            size that returns a module of (N, input_size) -> (N, any). source: file and key, for errors.
 
     Raises:
-        ConfigError: an unknown name or activation, no layer, a function that isn't there or gives no such module.
+        ConfigError: an unknown name, no layer, a function that isn't there or gives no such module.
     """
     if isinstance(spec, str) and ":" in spec:
         return _from_function(spec, input_size, source)
-    if activation not in ACTIVATIONS:
-        raise ConfigError(f"{source}: activation: found {activation!r}{nearest(activation, ACTIVATIONS)}")
     sizes = layer_sizes(spec) if isinstance(spec, str) else list(spec)
     if not sizes or min(sizes) < 1:
         raise ConfigError(
@@ -49,12 +51,16 @@ def build_trunk(spec: NetSpec, input_size: int, activation: str, source: str) ->
         )
     modules: list[nn.Module] = []
     for inputs, outputs in zip([input_size, *sizes], sizes, strict=False):
-        modules += [nn.Linear(inputs, outputs), ACTIVATIONS[activation]()]
+        modules += [nn.Linear(inputs, outputs), _LAYERS[activation]()]
     return nn.Sequential(*modules), sizes[-1]
 
 
 def _from_function(path: str, input_size: int, source: str) -> tuple[nn.Module, int]:
-    function: Callable[[int], nn.Module] = load_object(path, source)
+    function = load_object(path, source)
+    try:
+        inspect.signature(function).bind(input_size)
+    except (TypeError, ValueError) as err:
+        raise ConfigError(f"{source}: {path!r}: expected a function of the input's size: {err}") from None
     module = function(input_size)
     with torch.no_grad():
         features = module(torch.zeros(1, input_size)) if isinstance(module, nn.Module) else None

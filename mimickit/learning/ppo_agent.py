@@ -1,14 +1,16 @@
 """Proximal policy optimisation as DeepMimic uses it (Schulman et al. 2017; Peng et al. 2018)."""
 
 import concurrent.futures
+import contextlib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from mimickit.envs.base_env import DoneFlags
 from mimickit.learning import distribution
@@ -59,6 +61,9 @@ class PPOConfig(AgentConfig):
     """Greatest learning rate that kl_target may choose."""
     kl_learning_rate_min: float = ranged(1e-5, 0.0)
     """Least learning rate that kl_target may choose."""
+    weight_average: float = ranged(0.0, 0.0, 0.9999)
+    """Test and save the policy with its weights averaged over the iterations, each counting this much less than the
+    next; 0: as they are. It steadies the mean action late in training (Polyak and Juditsky 1992)."""
     fail_value: float = 0.0
     """What the state in which an episode failed is worth."""
     succ_value: float | None = None
@@ -80,6 +85,9 @@ class PPOAgent(BaseAgent):
         cfg, model = self._config, self._model
         self._actor_optimizer = Optimizer(model.actor_parameters(), cfg.actor_optimizer)
         self._critic_optimizer = Optimizer(model.critic.parameters(), cfg.critic_optimizer)
+        self._average: AveragedModel | None = None
+        if cfg.weight_average:
+            self._average = AveragedModel(model.actor, multi_avg_fn=get_ema_multi_avg_fn(cfg.weight_average))
         self._buffer = self._build_buffer()
         self._terminal: list[tuple[int, Tensor, Tensor]] = []  # step, ids (n,), normalised last obs (n, O) on time-outs
         self._executor: concurrent.futures.ThreadPoolExecutor | None = None
@@ -172,7 +180,21 @@ class PPOAgent(BaseAgent):
             figures |= self._update_actor(actor_batches, advantages.flatten())
             figures |= self._update_critic(critic_batches, targets)
         self._model.obs_norm.update()
+        if self._average is not None:
+            self._average.update_parameters(self._model.actor)
         return figures
+
+    @contextlib.contextmanager
+    def _published(self) -> Iterator[None]:
+        if self._average is None or not self._average.n_averaged:
+            yield
+            return
+        model, actor = self._model, self._model.actor
+        model.actor = cast(nn.Sequential, self._average.module)
+        try:
+            yield
+        finally:
+            model.actor = actor
 
     def _worker(self) -> concurrent.futures.ThreadPoolExecutor:
         if self._executor is None:
@@ -281,11 +303,14 @@ class PPOAgent(BaseAgent):
     # ------------------------------------------------------------------ resuming
 
     def _learner_state(self) -> dict[str, Any]:
-        return {
+        state = {
             "actor_optimizer": self._actor_optimizer.state_dict(),
             "critic_optimizer": self._critic_optimizer.state_dict(),
         }
+        return state if self._average is None else {**state, "weight_average": self._average.state_dict()}
 
     def _load_learner_state(self, state: Mapping[str, Any]) -> None:
         self._actor_optimizer.load_state_dict(state["actor_optimizer"])
         self._critic_optimizer.load_state_dict(state["critic_optimizer"])
+        if self._average is not None:
+            self._average.load_state_dict(state["weight_average"])

@@ -23,8 +23,12 @@ class TensorBoardLogger(Logger):
     NAME = "TensorBoard"
     MEDIA = (Video, Image)
 
-    def __init__(self, out_dir: str | Path) -> None:
-        """Open a new event file in the folder out_dir."""
+    def __init__(self, out_dir: str | Path, *, resume_at: int | None = None) -> None:
+        """Open a new event file in the folder out_dir.
+
+        Args:
+            resume_at: what older files there hold past so many samples is no longer shown.
+        """
         super().__init__()
         try:
             from tensorboard.compat.proto import event_pb2, summary_pb2
@@ -35,6 +39,9 @@ class TensorBoardLogger(Logger):
         self._summary: Any = summary_pb2.Summary
         self._writer = EventFileWriter(str(out_dir), flush_secs=10)
         self._closed = False
+        if resume_at is not None:
+            restart = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
+            self._writer.add_event(self._event(wall_time=time.time(), step=resume_at + 1, session_log=restart))
 
     def _write_row(self, row: Mapping[str, float], step: int) -> None:
         self._add([self._summary.Value(tag=key, simple_value=value) for key, value in row.items()], step)

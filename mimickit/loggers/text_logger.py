@@ -27,12 +27,14 @@ class TextLogger(Logger):
     NAME = "text"
     MEDIA = (Video, Image, HTML, File, Media)
 
-    def __init__(self, out_dir: str | Path, *, append: bool = False) -> None:
+    def __init__(self, out_dir: str | Path, *, resume_at: int | None = None) -> None:
         """Open the record of a run.
 
         Args:
-            out_dir: the run folder. append: go on with the record that is there; else an older one is kept
-                beside it as log.1.txt and log.1.jsonl, log.2..., the highest number the latest.
+            out_dir: the run folder. resume_at: go on with the record that is there up to so many samples; what lies
+                past them is written anew by the resumed training. None: begin a record. A record that is not gone
+                on with, or not with all of it, is kept beside the new one as log.1.txt and log.1.jsonl, log.2...,
+                the highest number the latest.
         """
         super().__init__()
         self._dir = Path(out_dir)
@@ -40,11 +42,13 @@ class TextLogger(Logger):
         self._txt, self._jsonl = self._dir / "log.txt", self._dir / "log.jsonl"
         self._columns: list[str] = []
         self._rows: list[dict[str, Any]] = []
-        if append:
-            self._rows = read_rows(self._jsonl)
-        else:
+        older = [] if resume_at is None else read_rows(self._jsonl)
+        self._rows = [row for row in older if resume_at is not None and row.get(STEP_KEY, 0) <= resume_at]
+        if resume_at is None or len(self._rows) < len(older):
             keep_older(self._txt)
             keep_older(self._jsonl)
+        if self._rows:
+            self._jsonl.write_text("".join(map(_line, self._rows)), encoding="utf-8")
         self._rewrite()
 
     def _write_row(self, row: Mapping[str, float], step: int) -> None:
@@ -69,7 +73,7 @@ class TextLogger(Logger):
     def _append(self, entry: dict[str, Any]) -> None:
         self._rows.append(entry)
         with self._jsonl.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({k: _finite(v) for k, v in entry.items()}) + "\n")
+            file.write(_line(entry))
         if "media" not in entry and any(key not in self._columns for key in entry):
             self._rewrite()
         else:
@@ -111,6 +115,11 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
                 raise ValueError(f"{path}:{number}: expected a JSON object, found {line[:60]!r}") from None
             path.write_text("".join(f"{kept}\n" for kept in lines[:-1]), encoding="utf-8")
     return rows
+
+
+def _line(entry: Mapping[str, Any]) -> str:
+    """An entry of log.jsonl."""
+    return json.dumps({key: _finite(value) for key, value in entry.items()}) + "\n"
 
 
 def keep_older(path: Path) -> None:

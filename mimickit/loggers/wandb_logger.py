@@ -43,7 +43,8 @@ class WandbLogger(Logger):
             config: all arguments and YAML. run_name: default the run folder's name.
             project, group, tags: as in W&B. mode: online, offline (no account, no network) or disabled;
                 default what WANDB_MODE says, else online where W&B has a key for this machine, else offline.
-            run_id: the id of a run to go on with.
+            run_id: the id of a run to go on with; rows that a killed training had logged past its checkpoint stay,
+                since W&B takes none back, and the resumed training's stand beside them.
 
         Raises:
             MissingLibraryError: the wandb package is missing. ConfigError: W&B refuses or can't be reached.

@@ -61,6 +61,21 @@ class Video(Media):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Frames(Media):
+    """A folder of numbered pictures."""
+
+    KIND: ClassVar[str] = "frames"
+
+    fps: float | None = None  # frames per second, were they played
+    num_frames: int | None = None
+
+    def validate(self, key: str) -> None:
+        """Raise MediaError, naming key, unless the folder is there and has pictures in it."""
+        if not self.path.is_dir() or not any(self.path.glob("*.png")):
+            raise MediaError(f"media {key!r}: expected a folder of png files, found none at {self.path}")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Image(Media):
     """A picture."""
 

@@ -53,3 +53,15 @@ def as_bool(value: Any, key: str, source: str) -> bool:
     if found is None:
         raise ConfigError(f"{source}: {key}: expected true or false, found {value!r}")
     return found
+
+
+def as_list(value: Any, key: str, source: str, of: str = "values") -> list[Any]:
+    """value as a list; of says what of, for the error."""
+    if not isinstance(value, (list, tuple)):
+        raise ConfigError(f"{source}: {key}: expected a list of {of}, found {value!r}")
+    return list(value)
+
+
+def as_floats(value: Any, key: str, source: str) -> list[float]:
+    """value as a list of finite floats."""
+    return [as_float(item, key, source) for item in as_list(value, key, source, "numbers")]

@@ -1,101 +1,80 @@
-"""The render thread: takes Snapshots from the simulation's thread, draws them and writes the clip."""
+"""The render thread: takes moments from the simulation's thread and makes files of them."""
 
 import contextlib
 import queue
 import threading
 import weakref
-from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from mimickit.video.config import VideoConfig
 from mimickit.video.errors import VideoError
-from mimickit.video.frame_writer import FrameWriter, finalize, part_of
-from mimickit.video.overlay import draw_line, overlay_text
-from mimickit.video.snapshot import ActorSpec, Snapshot
+from mimickit.video.production import Filmer, FilmPlan, Production, Wrap
+from mimickit.video.snapshot import Moment
 
-_MAX_WAITING = 64  # snapshots between the two threads: a few hundred kB at most
+_MAX_WAITING = 64  # orders between the two threads: a few hundred kB of an environment at most
+_TRACE_BATCH = 32  # moments that are handed over at once where nothing is drawn: each hand-over costs the simulation
 _ALIVE_CHECK = 1.0  # s
 
 
-@dataclass(frozen=True)
-class ClipPlan:
-    """What is to be filmed."""
-
-    config: VideoConfig
-    actors: Sequence[ActorSpec]
-    path: Path  # the name of the finished clip, reserved
-    fps: float  # frames per second
-    width: int  # pixels, even
-    height: int  # pixels, even
-
-
-class Filmer(Protocol):
-    """Turns snapshots into pictures; made anywhere, then used on the render thread only."""
-
-    def begin(self, plan: ClipPlan) -> None:
-        """A clip begins. May raise."""
-
-    def shoot(self, snapshot: Snapshot) -> NDArray[np.uint8]:
-        """The picture (height, width, 3) uint8 RGB; the array may be the filmer's own. May raise."""
-
-    def close(self) -> None:
-        """Free everything."""
-
-
-@dataclass
-class Wrap:
-    """How a clip ended."""
-
-    path: Path | None = None  # the finished file, None if there is none
-    num_frames: int = 0
-    error: Exception | None = None
-
-
 class FilmCrew:
-    """Films one clip after the other on a thread of its own, which starts with the first clip.
+    """Makes one recording after the other on a thread of its own, which starts with the first.
 
-    film() blocks while the crew is more than a few snapshots behind: memory stays flat and nothing is
-    dropped. What fails on the thread ends the clip and is kept in `error`; later snapshots of that clip are
-    let go.
+    film() blocks while the crew is more than a few moments behind: memory stays flat and nothing is dropped. What fails
+    on the thread ends the recording and is kept in `error`; later moments of that recording are let go.
     """
 
     def __init__(self, filmer: Filmer) -> None:
         self._work = _Work(filmer)
         self._thread: threading.Thread | None = None
+        self._batch: list[Moment] = []
+        self._batch_size = 1
 
     @property
     def error(self) -> Exception | None:
-        """What ended the present clip, None while all is well."""
+        """What ended the present recording, None while all is well."""
         return self._work.error
 
-    def begin(self, plan: ClipPlan) -> None:
-        """Begin a clip; returns at once."""
+    @property
+    def film_error(self) -> Exception | None:
+        """What ended the present recording's clips while its trace goes on."""
+        production = self._work.production
+        return None if production is None else production.film_error
+
+    def begin(self, plan: FilmPlan) -> None:
+        """Begin a recording; returns at once."""
         if self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(target=self._work.run, name="film-crew", daemon=True)
             self._thread.start()
             # the thread knows nothing of this object: a crew that is forgotten goes home
             weakref.finalize(self, self._work.orders.put, None).atexit = False
         self._work.error = None
+        self._batch, self._batch_size = [], 1 if plan.clips else _TRACE_BATCH
         self._put(plan)
 
-    def film(self, snapshot: Snapshot) -> None:
-        """Add a frame to the clip. The snapshot belongs to the crew from now on."""
-        self._put(snapshot)
+    def film(self, moment: Moment) -> None:
+        """Add a state. The moment belongs to the crew from now on."""
+        if self._batch_size == 1:
+            self._put([moment])
+            return
+        if len(self._batch) >= self._batch_size:
+            self._hand_over()
+        self._batch.append(moment)
 
-    def finish(self) -> "Future[Wrap]":
-        """End the clip; the future is done when its file is complete."""
-        future: Future[Wrap] = Future()
-        self._put(future)
-        return future
+    def _hand_over(self) -> None:
+        self._put(self._batch)  # Ctrl-C in the wait: they are still there
+        self._batch = []
+
+    def finish(self, ending: dict[str, Any] | None = None) -> "Future[Wrap]":
+        """End the recording; the future is done when its files are complete. ending is kept in the trace."""
+        if self._batch:
+            self._hand_over()
+        order = _Finish(ending or {})
+        self._put(order)
+        return order.future
 
     def close(self) -> None:
-        """Free what the crew holds and end its thread; a clip that was not finished stays a part."""
+        """Free what the crew holds and end its thread; a recording that was not finished stays in parts."""
         if self._thread is not None:
             self._put(None)
             self._thread.join()
@@ -110,7 +89,15 @@ class FilmCrew:
                 return
 
 
-_Order = ClipPlan | Snapshot | Future[Wrap] | None
+@dataclass
+class _Finish:
+    """The order to end a recording."""
+
+    ending: dict[str, Any]
+    future: "Future[Wrap]" = field(default_factory=Future)
+
+
+_Order = FilmPlan | list[Moment] | _Finish | None
 
 
 class _Work:
@@ -120,63 +107,41 @@ class _Work:
         self.orders: queue.Queue[_Order] = queue.Queue(_MAX_WAITING)
         self.error: Exception | None = None
         self._filmer = filmer
-        self._plan: ClipPlan | None = None
-        self._writer: FrameWriter | None = None
+        self.production: Production | None = None
 
     def run(self) -> None:
         while (order := self.orders.get()) is not None:
-            if isinstance(order, Future):
-                try:
-                    order.set_result(self._wrap())
-                except Exception as error:  # somebody waits for the future
-                    order.set_result(Wrap(error=error))
+            if isinstance(order, _Finish):
+                order.future.set_result(self._wrap(order.ending))
             elif self.error is None:
                 try:
                     self._follow(order)
-                except Exception as error:  # the clip ends here, the simulation goes on
-                    self._give_up(error)
-        self._give_up(None)
+                except Exception as error:  # the recording ends here, the simulation goes on
+                    self.error = error
+                    self._give_up()
+        self._give_up()
         self._filmer.close()
 
-    def _follow(self, order: ClipPlan | Snapshot) -> None:
-        if isinstance(order, ClipPlan):
-            self._plan = order
-            self._filmer.begin(order)
-            self._writer = FrameWriter(
-                part_of(order.path),
-                width=order.width,
-                height=order.height,
-                fps=order.fps,
-                quality=order.config.quality,
-            )
-            return
-        if self._plan is None or self._writer is None:
+    def _follow(self, order: FilmPlan | list[Moment]) -> None:
+        if isinstance(order, FilmPlan):
+            self.production = Production(order, self._filmer)
+        elif self.production is None:
             raise VideoError("a frame came before its clip")
-        frame = self._filmer.shoot(order)
-        if self._plan.config.overlay:
-            draw_line(frame, overlay_text(order.annotations))
-        self._writer.write(frame)
+        else:
+            for moment in order:
+                self.production.feed(moment)
 
-    def _wrap(self) -> Wrap:
-        plan, writer = self._plan, self._writer
-        wrap = Wrap(num_frames=0 if writer is None else writer.num_frames, error=self.error)
-        if self.error is None and plan is not None and writer is not None and writer.num_frames:
-            try:
-                writer.close()
-                wrap.path = finalize(writer.part, plan.path)
-                self._writer = None
-            except Exception as error:
-                wrap.error = error
-        self._give_up(wrap.error)
-        self._plan = None
-        return wrap
+    def _wrap(self, ending: dict[str, Any]) -> Wrap:
+        try:
+            if self.error is None and self.production is not None:
+                return self.production.wrap(ending)
+            return Wrap(error=self.error)
+        except Exception as error:  # somebody waits for the answer
+            return Wrap(error=error)
+        finally:
+            self._give_up()
 
-    def _give_up(self, error: Exception | None) -> None:
-        """Leave the clip as it is. A part in which there is nothing to see is removed."""
-        self.error = error
-        if self._writer is not None:
-            self._writer.abort()
-        if self._plan is not None and (self._writer is None or self._writer.num_frames == 0):
-            with contextlib.suppress(OSError):
-                part_of(self._plan.path).unlink(missing_ok=True)
-        self._writer = None
+    def _give_up(self) -> None:
+        production, self.production = self.production, None
+        if production is not None:
+            production.give_up()

@@ -1,49 +1,94 @@
-"""Streams frames to ffmpeg as H.264, and gives the file its name only when it is complete.
-
-While a clip is filmed it is a fragmented MP4 called <name>.mp4.part: whatever kills the process, what was
-written until then plays. When it is complete it is copied, not encoded again, into a plain MP4 with its index
-in front.
-"""
+"""Streams frames to ffmpeg or into a folder, and gives the clip its name only when it is complete."""
 
 import contextlib
-import errno
-import functools
-import os
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mimickit.video.config import Quality
+from mimickit.video.config import Codec, Quality, VideoFormat
+from mimickit.video.encoders import (
+    cause_of,
+    copy_command,
+    environment,
+    film_command,
+    find_ffmpeg,
+    gif_command,
+    limit_fps,
+    palette_command,
+)
 from mimickit.video.errors import VideoError
+from mimickit.video.frame_folder import FrameFolder
+from mimickit.video.names import (
+    beside,
+    discard_part,
+    format_of,
+    free_name,
+    give_name,
+    part_of,
+    reserve_name,
+    suffix_of,
+)
 
-PART_SUFFIX = ".part"
+__all__ = [
+    "FrameFolder",
+    "FrameWriter",
+    "Writer",
+    "beside",
+    "discard_part",
+    "finalize",
+    "find_ffmpeg",
+    "format_of",
+    "free_name",
+    "limit_fps",
+    "open_writer",
+    "part_of",
+    "reserve_name",
+    "suffix_of",
+]
 
-_PRESETS = {
-    Quality.DRAFT: ("ultrafast", 25),
-    Quality.STANDARD: ("veryfast", 21),
-    Quality.HIGH: ("medium", 18),
-}
-_QUIET = ("-hide_banner", "-loglevel", "error")
-_KEYFRAME_SECONDS = 2.0  # a viewer can jump to, and a killed process loses at most, this much
 _PIPE_BYTES = 1 << 20  # the most that Linux gives a pipe without privilege
-_END_TIMEOUT = 120.0  # s for ffmpeg to finish what it was given
+_END_TIMEOUT = 600.0  # s for ffmpeg to finish what it was given: dozens of frames, which a slow codec looks ahead at
 
 
-@functools.cache
-def find_ffmpeg() -> str:
-    """Path of the encoder: the one that imageio-ffmpeg brings, IMAGEIO_FFMPEG_EXE, or the system's. Raises
-    VideoError.
-    """
-    try:
-        import imageio_ffmpeg
+class Writer(Protocol):
+    """Writes the frames of one clip into its part. Every method raises VideoError with the cause."""
 
-        return str(imageio_ffmpeg.get_ffmpeg_exe())
-    except (ImportError, RuntimeError) as error:
-        raise VideoError(f"no ffmpeg to encode with ({error}); pip install imageio-ffmpeg") from error
+    part: Path
+    num_frames: int
+    notes: list[str]  # what was asked for and could not be had
+
+    def write(self, frame: NDArray[np.uint8]) -> None:
+        """Append one RGB frame (height, width, 3) uint8; the array may be reused when the call returns."""
+
+    def close(self) -> None:
+        """End the part: it holds all frames when this returns."""
+
+    def abort(self) -> None:
+        """Stop without complaint; what was written stays in the part. May be called after any failure."""
+
+
+def open_writer(
+    part: Path,
+    *,
+    width: int,
+    height: int,
+    fps: float,
+    quality: Quality = Quality.STANDARD,
+    video_format: VideoFormat = VideoFormat.MP4,
+    codec: Codec | None = None,
+    hardware: bool = False,
+) -> Writer:
+    """Begin a clip of any format. Arguments and errors are FrameWriter's; a folder of frames takes odd sizes too."""
+    if video_format is VideoFormat.PNG:
+        return FrameFolder(part, width=width, height=height, hardware=hardware)
+    return FrameWriter(
+        part, width=width, height=height, fps=fps, quality=quality, video_format=video_format, codec=codec,
+        hardware=hardware,
+    )  # fmt: skip
 
 
 class FrameWriter:
@@ -52,27 +97,55 @@ class FrameWriter:
     Every method raises VideoError with the cause when ffmpeg or the disk fails.
     """
 
-    def __init__(self, part: Path, *, width: int, height: int, fps: float, quality: Quality = Quality.STANDARD) -> None:
-        """part is the file to write while filming; width and height are even (pixels)."""
-        if width % 2 or height % 2:
-            raise ValueError(f"frame size: H.264 needs even numbers, found {width}x{height}")
+    def __init__(
+        self,
+        part: Path,
+        *,
+        width: int,
+        height: int,
+        fps: float,
+        quality: Quality = Quality.STANDARD,
+        video_format: VideoFormat = VideoFormat.MP4,
+        codec: Codec | None = None,
+        hardware: bool = False,
+    ) -> None:
+        """Begin a clip.
+
+        Args:
+            part: the file to write while filming.
+            width, height: even (pixels).
+            fps: as the file is to have it; of a gif at most 50 (see limit_fps).
+            video_format: mp4, webm or gif.
+            codec: one that the format may hold, None for its first.
+            hardware: encode on the GPU; where that can't be done, notes say why and the CPU does it.
+
+        Raises ValueError for what the format can't hold.
+        """
         self.part = part
         self.num_frames = 0
         self._shape = (height, width, 3)
         self._planes = np.empty((height * 3 // 2, width), dtype=np.uint8)
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - as long as ffmpeg lives
         try:
+            command, self.notes = film_command(
+                part, width=width, height=height, fps=fps, quality=quality, video_format=video_format, codec=codec,
+                hardware=hardware,
+            )  # fmt: skip
             self._process = subprocess.Popen(
-                _encode_command(part, width, height, fps, quality),
+                command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=self._errors,
                 start_new_session=True,  # the terminal's Ctrl-C is not for the encoder
                 bufsize=0,
+                env=environment(),
             )
         except OSError as error:
             self._errors.close()
             raise VideoError(f"{part}: can't be written: {error.strerror or error}") from error
+        except Exception:
+            self._errors.close()
+            raise
         assert self._process.stdin is not None
         self._pipe: IO[bytes] = self._process.stdin
         _enlarge_pipe(self._pipe)
@@ -120,104 +193,46 @@ class FrameWriter:
         with contextlib.suppress(OSError, subprocess.TimeoutExpired):
             self._pipe.close()
             self._process.wait(5.0)
-        raise VideoError(f"{self.part}: {_cause(self._process.poll(), self._errors, error)}") from error
+        said = b""
+        with contextlib.suppress(OSError, ValueError):
+            self._errors.seek(0)
+            said = self._errors.read()
+        raise VideoError(f"{self.part}: {cause_of(self._process.poll(), said, error)}") from error
 
 
 def finalize(part: Path, final: Path) -> Path:
-    """Turn the complete part into a plain MP4 with its index in front, named final; returns the name it
-    has.
+    """Turn the complete part into the clip, named final; returns the name it has. final's suffix says what it
+    is: a plain .mp4 or .webm with its index in front, a .gif, or else a folder.
 
-    A file that exists is never written over: the name then gets a number. The part is gone afterwards. Raises
+    Nothing that exists is written over: the name then gets a number. The part is gone afterwards. Raises
     VideoError, with the part left in place.
     """
     whole = part.with_name(part.name + ".tmp")
     try:
-        with tempfile.TemporaryFile() as errors:
-            words = "-c copy -movflags +faststart -f mp4"
-            command = [
-                find_ffmpeg(),
-                *_QUIET,
-                "-y",
-                "-f",
-                "mp4",
-                "-i",
-                f"file:{part}",
-                *words.split(),
-                f"file:{whole}",
-            ]
-            process = subprocess.run(
-                command, stdin=subprocess.DEVNULL, stderr=errors, start_new_session=True, check=False
-            )
-            code = process.returncode
-            if code != 0:
-                raise VideoError(f"{final}: {_cause(code, errors, None)}; the film is in {part}")
-        name = _give_name(whole, final)
+        if (video_format := format_of(final)) is VideoFormat.PNG:
+            return give_name(part, final)
+        if video_format is VideoFormat.GIF:
+            _run(gif_command(part, whole), _run(palette_command(part)))
+        else:
+            _run(copy_command(part, whole, video_format))
+        name = give_name(whole, final)
         part.unlink()
         return name
     except OSError as error:
         raise VideoError(f"{final}: {error.strerror or error}; the film is in {part}") from error
+    except VideoError as error:
+        raise VideoError(f"{final}: {error}; the film is in {part}") from error
     finally:
         with contextlib.suppress(OSError):
             whole.unlink(missing_ok=True)
 
 
-def reserve_name(path: Path) -> Path:
-    """Choose the name of a clip: path, or path with a number where it is taken; its part is created empty, so
-    that no other process chooses the same, and so is its folder. Raises VideoError where nothing can be
-    written.
-    """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        while True:
-            name = free_name(path)
-            with contextlib.suppress(FileExistsError):
-                part_of(name).open("xb").close()
-                return name
-    except OSError as error:
-        raise VideoError(f"{path}: can't be written: {error.strerror or error}") from error
-
-
-def free_name(path: Path) -> Path:
-    """path, or the first of <stem>_001, _002, ... of which there is neither clip, part nor side file."""
-    number, candidate = 0, path
-    while any(p.exists() for p in (candidate, part_of(candidate), candidate.with_suffix(".json"))):
-        number += 1
-        candidate = path.with_name(f"{path.stem}_{number:03d}{path.suffix}")
-    return candidate
-
-
-def part_of(path: Path) -> Path:
-    """What a clip is called while it is filmed."""
-    return path.with_name(path.name + PART_SUFFIX)
-
-
-def _give_name(source: Path, final: Path) -> Path:
-    name = final
-    while True:
-        try:
-            os.link(source, name)  # unlike a rename, fails if the name is taken
-            return name
-        except FileExistsError:
-            name = free_name(final)
-        except OSError as error:
-            if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS, errno.EACCES):
-                raise
-            name = free_name(name)  # a file system without links
-            source.rename(name)
-            return name
-
-
-def _encode_command(part: Path, width: int, height: int, fps: float, quality: Quality) -> list[str]:
-    preset, crf = _PRESETS[quality]
-    gop = max(1, round(_KEYFRAME_SECONDS * fps))
-    flags = "+frag_keyframe+empty_moov+default_base_moof+negative_cts_offsets"
-    words = (
-        f"-f rawvideo -pix_fmt yuv420p -s {width}x{height} -r {fps:.6g} -i pipe:0 "
-        f"-an -c:v libx264 -preset {preset} -crf {crf} -pix_fmt yuv420p -g {gop} "
-        "-color_range tv -colorspace smpte170m -color_primaries smpte170m -color_trc smpte170m "
-        f"-movflags {flags} -flush_packets 1 -f mp4"
-    )
-    return [find_ffmpeg(), *_QUIET, "-y", *words.split(), f"file:{part}"]
+def _run(command: list[str], given: bytes = b"") -> bytes:
+    """What ffmpeg writes to standard output when it is given these bytes. Raises VideoError."""
+    done = subprocess.run(command, input=given, capture_output=True, start_new_session=True, check=False)
+    if done.returncode != 0:
+        raise VideoError(cause_of(done.returncode, done.stderr))
+    return done.stdout
 
 
 def _enlarge_pipe(pipe: IO[bytes]) -> None:
@@ -228,18 +243,3 @@ def _enlarge_pipe(pipe: IO[bytes]) -> None:
         fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
     except (ImportError, AttributeError, OSError):
         return
-
-
-def _cause(code: int | None, errors: IO[bytes], error: Exception | None) -> str:
-    """What ffmpeg said last, or how it ended."""
-    lines: list[str] = []
-    with contextlib.suppress(OSError, ValueError):
-        errors.seek(0)
-        lines = [line for line in errors.read().decode(errors="replace").splitlines() if line.strip()]
-    if code is not None and code < 0:
-        return f"ffmpeg was killed by signal {-code}"
-    if lines:
-        return f"ffmpeg: {lines[-1].strip()}"
-    if error is not None:
-        return str(getattr(error, "strerror", None) or error)
-    return f"ffmpeg ended with code {code}"

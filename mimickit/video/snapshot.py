@@ -12,6 +12,10 @@ FloatArray = NDArray[np.float64]
 ActorPose = tuple[FloatArray, FloatArray]
 """Positions (B, 3) in m and rotations (B, 4), x y z w, of an actor's bodies, depth-first as in its file."""
 
+POS_STEPS = 1e5  # a metre: poses are kept to 10 micrometres
+ROT_STEPS = 32767.0  # of a quaternion's component
+FORCE_STEPS = 2.0  # a newton
+
 
 @dataclass(frozen=True)
 class ActorSpec:
@@ -20,6 +24,8 @@ class ActorSpec:
     name: str
     asset_file: Path | str
     """MJCF (or what else MuJoCo reads) of the character or object."""
+    asset_text: str | None = None
+    """The file's content, where the file may not be at hand any more; what it refers to is looked for beside it."""
     color: Sequence[float] | None = None
     """RGB or RGBA in 0..1 for all of its geoms; None keeps the colours of the file."""
     alpha: float = 1.0
@@ -47,19 +53,39 @@ class Snapshot:
     """Reference poses: ghost i wears the body of actor i."""
     is_cut: bool = False
     """First frame of an episode: the subject may have jumped, and the camera jumps with it."""
+    contacts: list[FloatArray] = field(default_factory=list)
+    """Force of the ground on every body (B, 3) in N, one array per actor; empty where nobody knows."""
     annotations: dict[str, Any] = field(default_factory=dict)
-    """What is known about the moment: episode, time (s since the episode began), return, reward, ..."""
+    """What is known about the moment: episode, episode_time (s since it began), episode_return, reward, ..."""
+
+
+Moment = tuple[Snapshot, ...]
+"""All filmed environments at one time."""
 
 
 def copy_poses(poses: Sequence[tuple[Any, Any]]) -> list[ActorPose]:
-    """Independent float64 copies of (pos (B, 3), rot (B, 4)) pairs; accepts arrays and tensors."""
-    return [(_copy(pos), _copy(rot)) for pos, rot in poses]
+    """Independent float64 copies of (pos (B, 3), rot (B, 4)) pairs, which may be arrays or tensors.
+
+    They are rounded to the grid in which a trace keeps them, so that a live film and a film of its trace are the same.
+    """
+    return [(on_grid(_array(pos), POS_STEPS), on_grid(_array(rot), ROT_STEPS)) for pos, rot in poses]
 
 
-def _copy(values: Any) -> FloatArray:
+def copy_forces(forces: Sequence[Any]) -> list[FloatArray]:
+    """Independent copies of (B, 3) forces (N), rounded as a trace keeps them."""
+    limit = np.iinfo(np.int16).max / FORCE_STEPS
+    return [on_grid(np.clip(_array(force), -limit, limit), FORCE_STEPS) for force in forces]
+
+
+def on_grid(values: FloatArray, steps: float) -> FloatArray:
+    """The nearest multiples of 1 / steps."""
+    return np.asarray(np.rint(values * steps) / steps)
+
+
+def _array(values: Any) -> FloatArray:
     if hasattr(values, "detach"):
         values = values.detach().cpu().numpy()
-    return np.array(values, dtype=np.float64)
+    return np.asarray(values, dtype=np.float64)
 
 
 def quat_to_matrix(quat: FloatArray) -> FloatArray:

@@ -13,7 +13,17 @@ from mimickit.video import gl
 from mimickit.video.camera_rig import CameraPose, SubjectSize
 from mimickit.video.config import Quality
 from mimickit.video.errors import VideoError
+from mimickit.video.layout import Rect
 from mimickit.video.snapshot import ActorSpec, FloatArray, Snapshot, quat_to_matrix
+from mimickit.video.stage_markers import (
+    NO_MARKS,
+    Marker,
+    MarkerDrawer,
+    MarkerMaker,
+    Marks,
+    before_the_actor,
+    max_markers,
+)
 from mimickit.video.stage_scene import StageScene, build_scene, ground_origin, key_light_position
 
 Frame = NDArray[np.uint8]
@@ -21,6 +31,8 @@ Frame = NDArray[np.uint8]
 _GEOM = int(mujoco.mjtObj.mjOBJ_GEOM)
 _DECOR = int(mujoco.mjtCatBit.mjCAT_DECOR)
 _FONT_SCALE = 100  # the smallest of MuJoCo's fonts; none is drawn
+_ALL_FACETS = 1080  # pixels of height from which round shapes have all of their look's facets
+_MIN_SLICES = 16
 _UPRIGHT = np.array([0.0, 0.0, 0.0, 1.0])
 _FAR_AWAY = np.array([0.0, 0.0, -1000.0])  # where an actor goes that the snapshot doesn't place
 
@@ -38,18 +50,23 @@ class Stage:
         *,
         width: int,
         height: int,
-        num_ghosts: int = 0,
+        ghosts_of: Sequence[int] = (),
         quality: Quality = Quality.STANDARD,
         reach: float = 0.0,
+        detail: float = 1.0,
     ) -> None:
-        """Raises VideoError where there is no GL, CharacterError where an actor's file can't be read."""
+        """ghosts_of: which actors have a ghost. Raises VideoError where there is no GL, CharacterError where an
+        actor's file can't be read.
+        """
         self._scene = build_scene(
-            actors, num_ghosts=num_ghosts, quality=quality, width=width, height=height, reach=reach
+            actors, ghosts_of=ghosts_of, quality=quality, width=width, height=height, reach=reach, detail=detail
         )
         self._context: gl.GLContext | None = gl.open_context(width, height)
-        self._renderer = _Renderer(self._scene, width, height)
+        self._renderer = _Renderer(self._scene, len(actors), width, height)
         self.num_actors = len(actors)
-        self.num_ghosts = num_ghosts
+        self.ghosts_of = tuple(ghosts_of)
+        self._marker_maker = MarkerMaker(self._scene, self.num_actors, self.ghosts_of)
+        self._whole = Rect(0, 0, width, height)
 
     @property
     def subject_size(self) -> SubjectSize:
@@ -57,23 +74,46 @@ class Stage:
         return self._scene.subject
 
     @property
+    def subject_bodies(self) -> tuple[str, ...]:
+        """Names of the first actor's bodies."""
+        return self._scene.subject_bodies
+
+    @property
     def model(self) -> Any:
         """The compiled MjModel of the scene."""
         return self._scene.model
 
-    def place(self, snapshot: Snapshot) -> None:
-        """Put every body where the snapshot has it; ghosts that it doesn't have are out of sight."""
-        self._renderer.place(snapshot, self.num_actors, self.num_ghosts)
+    def place(self, snapshot: Snapshot, marks: Marks = NO_MARKS) -> None:
+        """Put every body where the snapshot has it, and mark what is marked; ghosts that it doesn't have are out of
+        sight.
+        """
+        self._renderer.place(snapshot, len(self.ghosts_of))
+        self._renderer.markers = self._marker_maker.markers(snapshot, marks)
+        self._renderer.ghost_colors = self._marker_maker.ghost_colors(snapshot) if marks.errors else None
 
     def render(self, camera: CameraPose) -> Frame:
         """The picture of what was placed. The array is the stage's own and is drawn over by the next call."""
+        self.draw(camera, self._whole)
+        return self.read()
+
+    def draw(self, camera: CameraPose, rect: Rect) -> None:
+        """Draw what was placed into a part of the picture."""
+        self._current().draw(camera, rect)
+
+    def read(self) -> Frame:
+        """The picture that was drawn. The array is the stage's own and is written over by the next call."""
+        return self._current().read()
+
+    def _current(self) -> "_Renderer":
         if self._context is None:
             raise VideoError("the stage is closed")
-        return self._renderer.render(camera)
+        self._context.make_current()  # another stage's may be
+        return self._renderer
 
     def close(self) -> None:
         """Free GL; may be called twice."""
         if self._context is not None:
+            self._context.make_current()
             self._renderer.free()
             self._context.free()
             self._context = None
@@ -82,9 +122,9 @@ class Stage:
 class _Renderer:
     """The arrays and MuJoCo objects that a frame passes through, all made once."""
 
-    def __init__(self, scene: StageScene, width: int, height: int) -> None:
+    def __init__(self, scene: StageScene, num_actors: int, width: int, height: int) -> None:
         model = scene.model
-        self._scene, self._model = scene, model
+        self._scene, self._model, self._num_actors = scene, model, num_actors
         self._data = mujoco.MjData(model)
         mujoco.mj_kinematics(model, self._data)
         mujoco.mj_camlight(model, self._data)
@@ -92,13 +132,18 @@ class _Renderer:
         self._geom_world = np.zeros_like(self._geom_pos)  # where place() has put them
         self._key_world = np.zeros(3)
         self._geom_rot = _matrices_of(model.geom_quat[scene.geom_ids])
-        self._mjv = mujoco.MjvScene(model, maxgeom=model.ngeom + 64)
+        self._mjv = mujoco.MjvScene(model, maxgeom=model.ngeom + 64 + max_markers(scene))
+        self._marker_drawer = MarkerDrawer(self._mjv, scene.subject.height, height)
+        self.markers: Sequence[Marker] = ()
+        self.ghost_colors: FloatArray | None = None  # (B, 4) RGBA of the ghosts' bodies, None for their own colour
         self._option = mujoco.MjvOption()
         self._option.sitegroup[:] = 0
         self._mjv.flags[mujoco.mjtRndFlag.mjRND_HAZE] = False
         self._camera = mujoco.MjvCamera()
-        self._unshadowed: list[Any] | None = None
+        self._ghost_geoms = scene.geom_body >= sum(scene.body_counts[:num_actors])
+        self._unshadowed: list[tuple[Any, int]] | None = None
         self._rect = mujoco.MjrRect(0, 0, width, height)
+        _spare_facets(model, height)
         self._mjr = mujoco.MjrContext(model, _FONT_SCALE)
         mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._mjr)
         if self._mjr.currentBuffer != mujoco.mjtFramebuffer.mjFB_OFFSCREEN:
@@ -106,8 +151,8 @@ class _Renderer:
         self._flipped = np.empty((height, width, 3), dtype=np.uint8)
         self._frame = np.empty_like(self._flipped)
 
-    def place(self, snapshot: Snapshot, num_actors: int, num_ghosts: int) -> None:
-        counts = self._scene.body_counts
+    def place(self, snapshot: Snapshot, num_ghosts: int) -> None:
+        counts, num_actors = self._scene.body_counts, self._num_actors
         poses = [*snapshot.poses, *snapshot.ghosts[:num_ghosts]]
         if len(snapshot.poses) != num_actors or any(len(p) != n for (p, _), n in zip(poses, counts, strict=False)):
             found, expected = [len(p) for p, _ in snapshot.poses], list(counts[:num_actors])
@@ -123,36 +168,54 @@ class _Renderer:
         self._data.geom_xmat[scene.geom_ids] = (of_geom @ self._geom_rot).reshape(-1, 9)
         self._key_world = key_light_position(pos[0] if len(pos) else np.zeros(3))
 
-    def render(self, camera: CameraPose) -> Frame:
+    def draw(self, camera: CameraPose, rect: Rect) -> None:
         origin = ground_origin(camera.eye)
         self._data.geom_xpos[self._scene.geom_ids] = self._geom_world - origin
+        if self.ghost_colors is not None:  # of which a ghost inside of its actor would show nothing
+            ghosts, height = self._ghost_geoms, self._scene.subject.height
+            brought = before_the_actor(self._geom_world[ghosts], camera.eye, height)
+            self._data.geom_xpos[self._scene.geom_ids[ghosts]] = brought - origin
         self._data.light_xpos[self._scene.key_light] = self._key_world - origin
         camera = replace(camera, eye=camera.eye - origin, target=camera.target - origin)
         self._aim(camera)
         mujoco.mjv_updateScene(
             self._model, self._data, self._option, None, self._camera, mujoco.mjtCatBit.mjCAT_ALL, self._mjv
         )
-        self._unshadow()
+        self._touch_up()
+        self._marker_drawer.add(self.markers, camera, origin)
         forward, up = camera_axes(camera)
-        for view in self._mjv.camera:
-            view.pos, view.forward, view.up = camera.eye, forward, up
-        mujoco.mjr_render(self._rect, self._mjv, self._mjr)
+        for eye in self._mjv.camera:
+            eye.pos, eye.forward, eye.up = camera.eye, forward, up
+        # GL counts rows from below
+        view = mujoco.MjrRect(rect.left, self._rect.height - rect.top - rect.height, rect.width, rect.height)
+        mujoco.mjr_render(view, self._mjv, self._mjr)
+
+    def read(self) -> Frame:
         mujoco.mjr_readPixels(self._flipped, None, self._rect, self._mjr)
         np.copyto(self._frame, self._flipped[::-1])  # GL's first row is the lowest
         return self._frame
 
-    def _unshadow(self) -> None:
+    def _touch_up(self) -> None:
         """Make decorations, which cast no shadow, of ghosts and of the ground, which would speckle in its
-        own.
+        own; and colour the ghosts.
 
         Needed for every frame: mjv_updateScene says anew of every geom what it is.
         """
         if self._unshadowed is None:
-            ids = set(self._scene.unshadowed_geoms.tolist())
-            geoms = self._mjv.geoms[: self._mjv.ngeom]
-            self._unshadowed = [geom for geom in geoms if geom.objtype == _GEOM and geom.objid in ids]
-        for geom in self._unshadowed:
+            self._unshadowed = self._find_unshadowed()
+        colors = self.ghost_colors
+        for geom, body in self._unshadowed:
             geom.category = _DECOR
+            if colors is not None and 0 <= body < len(colors):
+                geom.rgba = colors[body]
+
+    def _find_unshadowed(self) -> list[tuple[Any, int]]:
+        """Geoms of the MjvScene, each with the index of its body among those of all ghosts, less than 0 for none."""
+        scene, num_actor_bodies = self._scene, sum(self._scene.body_counts[: self._num_actors])
+        body_of = dict(zip(scene.geom_ids.tolist(), (scene.geom_body - num_actor_bodies).tolist(), strict=True))
+        ids = set(scene.unshadowed_geoms.tolist())
+        geoms = self._mjv.geoms[: self._mjv.ngeom]
+        return [(g, body_of.get(g.objid, -1)) for g in geoms if g.objtype == _GEOM and g.objid in ids]
 
     def _aim(self, camera: CameraPose) -> None:
         look = camera.target - camera.eye
@@ -164,6 +227,14 @@ class _Renderer:
 
     def free(self) -> None:
         self._mjr.free()
+
+
+def _spare_facets(model: Any, height: int) -> None:
+    """Of round shapes, in pictures too small to show them: a facet's edge strays from the circle as its square does."""
+    quality = model.vis.quality
+    slices = round(quality.numslices * min(math.sqrt(height / _ALL_FACETS), 1.0))
+    quality.numslices = min(max(slices, _MIN_SLICES), quality.numslices)
+    quality.numstacks = max(quality.numslices // 2, _MIN_SLICES // 2)
 
 
 def camera_axes(camera: CameraPose) -> tuple[FloatArray, FloatArray]:

@@ -3,7 +3,6 @@
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import mujoco
@@ -56,6 +55,8 @@ _ACTOR_COLORS = (
 _SHADE = 0.80
 _DEFAULT_RGBA = (0.5, 0.5, 0.5, 1.0)  # MuJoCo's own for a geom without colour
 
+_HALF = 0.6  # of the frame's height: views up to it get half the shadow map, by side
+
 _CELL = 1.0  # m, side of a ground cell
 _TEXTURE_CELLS = 2  # cells a side in the ground's texture
 _SHADOW_MARGIN = 2.6  # m around the subject that the shadow map covers
@@ -75,6 +76,7 @@ class StageScene:
     geom_body: NDArray[np.int64]  # (G,) index into all actors' bodies strung together
     unshadowed_geoms: NDArray[np.int64]  # those that cast no shadow: ghosts, and the ground
     subject: SubjectSize
+    subject_bodies: tuple[str, ...]  # names of the first actor's
     key_light: int
     rim_light: int
 
@@ -82,19 +84,24 @@ class StageScene:
 def build_scene(
     actors: Sequence[ActorSpec],
     *,
-    num_ghosts: int,
+    ghosts_of: Sequence[int] = (),
     quality: Quality,
     width: int,
     height: int,
     reach: float = 0.0,
+    detail: float = 1.0,
 ) -> StageScene:
-    """Compile a scene of the actors and of ghosts of the first num_ghosts of them.
+    """Compile a scene of the actors and of ghosts of those whose indices are in ghosts_of.
 
     width and height are of the frame (pixels); reach is how far the actors spread around the first one (m),
-    which the shadow covers. Raises VideoError, or CharacterError where a file can't be read.
+    which the shadow covers; detail is how high the largest view is as a share of the frame: smaller ones do with a
+    coarser shadow. Raises VideoError, or CharacterError where a file can't be read.
     """
-    cast = [*actors, *(replace(actor, is_ghost=True) for actor in actors[:num_ghosts])]
-    spec = _dressed_set(LOOKS[quality], width, height, reach)
+    cast = [*actors, *(replace(actors[index], is_ghost=True) for index in ghosts_of)]
+    look = LOOKS[quality]
+    if detail <= _HALF:
+        look = replace(look, shadow_size=look.shadow_size // 2)
+    spec = _dressed_set(look, width, height, reach)
     counts = [_add_actor(spec, actor, index) for index, actor in enumerate(cast)]
     try:
         model = spec.compile()
@@ -117,10 +124,16 @@ def build_scene(
         geom_ids=geom_ids,
         geom_body=geom_body,
         unshadowed_geoms=np.append(geom_ids[geom_body >= starts[len(actors)]], model.geom("ground").id),
+        subject_bodies=tuple(model.body(1 + i).name.partition("/")[2] for i in range(counts[0] if counts else 0)),
         subject=_subject_size(model, counts[0]) if counts else SubjectSize(1.0, 0.5),
         key_light=model.light("key").id,
         rim_light=model.light("rim").id,
     )
+
+
+def subject_color(index: int) -> tuple[float, float, float]:
+    """RGB in 0..1 by which one of several subjects is known."""
+    return _ACTOR_COLORS[index % len(_ACTOR_COLORS)]
 
 
 def ground_origin(eye: FloatArray) -> FloatArray:
@@ -255,7 +268,7 @@ def _add_actor(stage: Any, actor: ActorSpec, index: int) -> int:
     """Put the one body tree of the actor's file on the stage, stripped to what is seen; returns its number of
     bodies.
     """
-    child = load_spec(Path(actor.asset_file))
+    child = load_spec(actor.asset_file, actor.asset_text)
     # what refers to joints goes first, then the joints: on stage the bodies are put where the snapshot says
     for group in (
         child.keys, child.sensors, child.actuators, child.tendons, child.equalities, child.excludes,

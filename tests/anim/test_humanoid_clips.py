@@ -223,3 +223,9 @@ def test_the_command_tells_what_is_wrong(tmp_path: Path) -> None:
     assert result.returncode == 1
     assert "humanoid3d_backflip.txt" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_a_source_that_is_no_wheel_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "clips.whl").write_text("no archive")
+    assert main(["--source", str(tmp_path / "clips.whl"), "--out", str(tmp_path / "o")]) == 1
+    assert f"{tmp_path / 'clips.whl'}: expected the pybullet wheel or a folder of" in capsys.readouterr().err

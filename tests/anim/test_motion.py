@@ -100,12 +100,35 @@ def test_files_that_are_no_clips(tmp_path: Path) -> None:
         path.write_bytes(content)
         with pytest.raises(MotionError, match=r"walk\.txt"):
             load_motion(path)
+    path.write_bytes(pickle.dumps({"fps": 30})[:-4])
+    with pytest.raises(MotionError, match=r"walk\.txt: not a readable pickle"):
+        load_motion(path)
     np.savez(tmp_path / "objects.npz", loop_mode=0, fps=30, frames=np.array([{}], dtype=object))
     with pytest.raises(MotionError, match=r"objects\.npz: not a readable motion archive"):
         load_motion(tmp_path / "objects.npz")
     np.savez(tmp_path / "other.npz", speed=3)
     with pytest.raises(MotionError, match="missing loop_mode, fps, frames; found speed"):
         load_motion(tmp_path / "other.npz")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "found"),
+    [
+        ("clip.csv", b"time,x,y,z\n0.0,1.0,2.0,3.0\n", r"a file that begins with b'time,x"),
+        ("clip.csv", b"0.1,0.2,0.3\n0.1,0.2,0.3\n", r"a file that begins with b'0\.1"),
+        ("clip.bvh", b"HIERARCHY\nROOT Hips\n{\n", r"a file that begins with b'HIERARCHY"),
+        ("clip.png", b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", r"a file that begins with b'\\x89PNG"),
+        ("clip.npz", b"", "an empty file"),
+        ("clip.txt", b"clip of a walk\nthirty frames\n", None),
+    ],
+)
+def test_a_file_of_another_format_is_told_which_are_read(
+    tmp_path: Path, name: str, content: bytes, found: str | None
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    formats = r"expected a clip \(\.npz, or \.pkl: .*\) or a dataset of clips \(\.yaml\)"
+    with pytest.raises(MotionError, match=rf"{name}: {formats}, found {found}" if found else rf"{name}: .*{formats}"):
+        load_motion(tmp_path / name)
 
 
 def test_a_sudden_turn_of_the_root_loads_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -1,4 +1,4 @@
-"""python -m tests.benchmarks [engine] [training] [recorder]: measures and prints one table; no word means all."""
+"""python -m tests.benchmarks [engine] [training] [recorder] [films]: measures, prints one table; no word means all."""
 
 import importlib
 import os
@@ -8,7 +8,7 @@ import torch
 
 from tests.benchmarks.timing import Row, table
 
-PARTS = ("engine", "training", "recorder")
+PARTS = ("engine", "training", "recorder", "films")
 
 
 def main(words: list[str]) -> int:

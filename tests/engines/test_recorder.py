@@ -199,7 +199,7 @@ def test_the_same_folder_twice_keeps_the_older_clips(tmp_path: Path) -> None:
     clips += [film(engine, 4, tmp_path / "videos" / "film.mp4"), film(engine, 5, tmp_path / "videos")]
     assert [len(read_frames(clip.path)) for clip in clips] == [2, 3, 4, 5, 6]
     assert sorted(p.name for p in (tmp_path / "videos").iterdir()) == sorted(
-        f"film{number}{suffix}" for number in ("", "_001", "_002", "_003", "_004") for suffix in (".mp4", ".json")
+        f"film{number}.{kind}" for number in ("", "_001", "_002", "_003", "_004") for kind in ("mp4", "json", "trace")
     )
     engine.close()
 
@@ -210,8 +210,8 @@ def test_the_filmed_environment_of_many(tmp_path: Path) -> None:
     recorder = engine.get_video_recorder()
     with engine.recording():
         engine.step()
-        pending = recorder._take.pending
-        assert pending is not None
+        assert recorder._tape.pending is not None
+        (pending,) = recorder._tape.pending
         assert sum(pos.size + rot.size for pos, rot in pending.poses) == PENDULUM_BODIES.shape[0] * 7
         assert all(pos.base is None and rot.base is None for pos, rot in pending.poses)
     clip = recorder.last_clip
@@ -227,7 +227,7 @@ def test_a_ghost_is_on_film_and_not_in_the_physics(tmp_path: Path, ghost: str) -
     recorder = engine.get_video_recorder()
     with engine.recording():
         recorder.begin_episode()
-        assert recorder.wants_ghost == (ghost != "off")
+        assert recorder.wants_ghost  # the trace keeps it, whether it is seen or not
         for _ in range(3):
             recorder.set_ghost([(PENDULUM_BODIES + np.array([0.3, 0, 0]), torch.tensor([[0.0, 0, 0, 1]] * 3))])
             engine.step()
@@ -311,7 +311,7 @@ def test_off_costs_nothing(tmp_path: Path) -> None:
     assert film_crews() <= before
     film(engine, 1)
     step(engine, 3)
-    assert recorder._take.ticks == 2
+    assert recorder._tape.num_states == 2
     engine.close()
     assert film_crews() <= before
 
@@ -333,7 +333,7 @@ def test_what_can_not_be_meant_is_refused_and_nothing_is_filmed(tmp_path: Path) 
     engine.step()
     assert engine.stop_video_recording() is not None
     assert engine.stop_video_recording() is None
-    assert sorted(p.name for p in (tmp_path / "videos").iterdir()) == ["film.json", "film.mp4"]
+    assert sorted(p.name for p in (tmp_path / "videos").iterdir()) == ["film.json", "film.mp4", "film.trace"]
     engine.close()
 
 

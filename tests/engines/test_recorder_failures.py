@@ -15,9 +15,11 @@ import pytest
 
 from mimickit.video.config import VideoConfig
 from mimickit.video.errors import VideoError
-from mimickit.video.film_crew import ClipPlan, FilmCrew
-from mimickit.video.frame_writer import reserve_name
-from mimickit.video.snapshot import Snapshot
+from mimickit.video.film_crew import FilmCrew
+from mimickit.video.plan import make_plan
+from mimickit.video.production import ClipPlan, FilmPlan
+from mimickit.video.snapshot import Moment
+from mimickit.video.trace import EnvCast, Trace, TraceHeader
 from tests.engines.test_recorder import film, make, step
 from tests.video.films import pendulum_pose, read_frames, snapshot
 
@@ -89,7 +91,10 @@ def test_without_gl_the_run_goes_on_and_says_once_what_to_install(
     assert result.stderr.count(FAILED) == 1
     assert all(word in result.stderr for word in words), result.stderr
     assert "Traceback" not in result.stderr
-    assert list((tmp_path / "videos").iterdir()) == []
+    # what can't be filmed here can be filmed elsewhere
+    assert sorted(p.name for p in (tmp_path / "videos").iterdir()) == ["film.trace", "film_001.trace"]
+    with Trace(tmp_path / "videos" / "film.trace") as trace:
+        assert (trace.is_complete, len(trace)) == (True, 6)
 
 
 def test_without_gl_a_strict_run_ends(tmp_path: Path) -> None:
@@ -103,7 +108,7 @@ def test_leaving_without_closing_finishes_the_film_quietly(tmp_path: Path) -> No
     assert (result.returncode, result.stderr) == (0, "")
     assert len(read_frames(tmp_path / "videos" / "film.mp4")) == 41
     assert (tmp_path / "videos" / "film.json").is_file()
-    assert len(list((tmp_path / "videos").iterdir())) == 2
+    assert len(list((tmp_path / "videos").iterdir())) == 3
 
 
 def test_leaving_between_clips_is_quiet_too(tmp_path: Path) -> None:
@@ -153,7 +158,7 @@ def test_ctrl_c_finishes_the_film(tmp_path: Path) -> None:
         out, err = process.communicate(timeout=60)
     assert (out, err, process.returncode) == ("stopped\n", "", 0)
     assert len(read_frames(tmp_path / "videos" / "film.mp4")) >= 91
-    assert sorted(p.name for p in (tmp_path / "videos").iterdir()) == ["film.json", "film.mp4"]
+    assert sorted(p.name for p in (tmp_path / "videos").iterdir()) == ["film.json", "film.mp4", "film.trace"]
 
 
 def test_kill_leaves_a_part_that_plays_and_no_finished_name(tmp_path: Path) -> None:
@@ -162,7 +167,11 @@ def test_kill_leaves_a_part_that_plays_and_no_finished_name(tmp_path: Path) -> N
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate(timeout=60)
     part = tmp_path / "videos" / "film.mp4.part"
-    assert [p.name for p in (tmp_path / "videos").iterdir()] == [part.name]
+    assert sorted(p.name for p in (tmp_path / "videos").iterdir()) == [part.name, "film.trace.part"]
+    with Trace(tmp_path / "videos" / "film.trace.part") as trace:
+        assert not trace.is_complete
+        assert len(trace) >= 64
+        assert trace.state(63)[0].step == 63
     end, size = time.monotonic() + 30.0, -1
     while time.monotonic() < end and size != (size := part.stat().st_size):
         time.sleep(0.5)
@@ -182,13 +191,16 @@ def test_an_encoder_killed_in_the_middle(tmp_path: Path, caplog: pytest.LogCaptu
     recorder = engine.get_video_recorder()
     engine.start_video_recording()
     step(engine, 5)
-    while (crew := recorder._crew) is None or crew._work._writer is None:
+    while (crew := recorder._crew) is None or (made := crew._work.production) is None or not made._takes:
         time.sleep(0.01)
-    crew._work._writer._process.kill()
+    writer = made._takes[0]._writer
+    assert writer is not None
+    writer._process.kill()
     for _ in range(2000):
-        if not recorder.is_recording:
+        if failures(caplog):
             break
         engine.step()
+    step(engine, 3)
     assert engine.stop_video_recording() is None
     step(engine, 5)
     (message,) = failures(caplog)
@@ -246,7 +258,7 @@ def test_a_full_disk_when_the_film_is_finished_leaves_the_part(
         assert used * 2 > 56 * 1024, "the film is too small for this test"
         (message,) = failures(caplog)
         assert "No space left" in message
-        assert sorted(p.name for p in small.iterdir()) == ["ballast", part.name]
+        assert not list(small.glob("*.mp4"))
     engine.close()
 
 
@@ -295,7 +307,9 @@ def test_a_users_camera_that_breaks(tmp_path: Path, caplog: pytest.LogCaptureFix
     assert engine.get_video_recording() is None
     (message,) = failures(caplog)
     assert "ZeroDivisionError: in the user's camera" in message
-    assert list((tmp_path / "videos").iterdir()) == []
+    assert [p.name for p in (tmp_path / "videos").iterdir()] == ["film.trace"]
+    with Trace(tmp_path / "videos" / "film.trace") as trace:  # what could not be filmed can be filmed again
+        assert (trace.is_complete, len(trace)) == (True, 11)
     engine.close()
 
 
@@ -307,14 +321,14 @@ class SlowFilmer:
         self.most_waiting = 0
         self.crew: FilmCrew | None = None
 
-    def begin(self, plan: ClipPlan) -> None:
+    def begin(self, plan: FilmPlan) -> None:
         self._frame = np.zeros((plan.height, plan.width, 3), dtype=np.uint8)
 
-    def shoot(self, snapshot: Snapshot) -> np.ndarray:
+    def shoot(self, clip: ClipPlan, moment: Moment) -> np.ndarray:
         time.sleep(0.002)
         assert self.crew is not None
         self.most_waiting = max(self.most_waiting, self.crew._work.orders.qsize())
-        self.seen.append(snapshot.step)
+        self.seen.append(moment[0].step)
         return self._frame
 
     def close(self) -> None:
@@ -324,15 +338,16 @@ class SlowFilmer:
 def test_a_slow_crew_holds_the_simulation_back_and_loses_nothing(tmp_path: Path) -> None:
     filmer = SlowFilmer()
     crew = filmer.crew = FilmCrew(filmer)
-    config = VideoConfig(width=64, height=48)
+    config = VideoConfig(width=64, height=48, trace=False)
+    header = TraceHeader(1 / 30, "none", (EnvCast(0, (), ()),))
     for name in ("a.mp4", "b.mp4"):
-        crew.begin(ClipPlan(config, [], reserve_name(tmp_path / name), 30.0, 64, 48))
+        crew.begin(make_plan(config, header, tmp_path / name, []))
         for index in range(300):
             shot = snapshot(pendulum_pose())
             shot.step = index
-            crew.film(shot)
+            crew.film((shot,))
         wrap = crew.finish().result(timeout=60)
-        assert (wrap.error, wrap.num_frames) == (None, 300)
+        assert (wrap.error, [clip.num_frames for clip in wrap.clips]) == (None, [300])
         assert len(read_frames(tmp_path / name)) == 300
     crew.close()
     assert filmer.seen == [*range(300), *range(300), -1]
@@ -343,4 +358,4 @@ def test_a_crew_that_went_home_is_an_error_not_a_wait(tmp_path: Path) -> None:
     filmer = SlowFilmer()
     crew = filmer.crew = FilmCrew(filmer)
     with pytest.raises(VideoError, match="thread is gone"):
-        crew.film(snapshot(pendulum_pose()))
+        crew.film((snapshot(pendulum_pose()),))

@@ -12,6 +12,7 @@ from mimickit.engines.mujoco_engine import MujocoEngine
 from mimickit.envs.base_env import DoneFlags, EnvMode
 from mimickit.envs.char_dof_test_env import CharDofTestEnv
 from mimickit.envs.char_env import CharEnv
+from mimickit.envs.deepmimic_env import DeepMimicEnv
 from mimickit.envs.sim_env import SimEnv
 from mimickit.envs.view_motion_env import ViewMotionEnv
 from mimickit.util.keys import ConfigError
@@ -88,6 +89,8 @@ def test_position_targets_span_the_joints_ranges() -> None:
 def test_an_engine_without_drives_is_refused() -> None:
     with pytest.raises(ConfigError, match="control_mode"):
         make(CharEnv, {}, mode="none")
+    with pytest.raises(ConfigError, match=r"residual.*control_mode.*'torque'"):
+        make(DeepMimicEnv, {"motion_file": str(CLIPS[0]), "action_mode": "residual"}, mode="torque")
 
 
 def test_a_character_stands_in_its_initial_pose_and_fails_when_it_falls() -> None:

@@ -161,6 +161,12 @@ def test_a_resumed_environment_goes_on_as_if_nothing_had_been() -> None:
         ({"action_mode": "residul"}, ["action_mode", "residual"]),
         ({"episode_length": "long"}, ["episode_length", "long", "number"]),
         ({"init_pose": [0.0] * 33}, ["init_pose", "34", "33"]),
+        ({"init_pose": 3}, ["init_pose", "list of numbers", "3"]),
+        ({"key_bodies": "head"}, ["key_bodies", "list", "head"]),
+        ({"tar_obs_steps": 2}, ["tar_obs_steps", "list", "2"]),
+        ({"ref_char_offset": ["a", 0, 0]}, ["ref_char_offset", "number", "'a'"]),
+        ({"joint_err_w": {"head": 1}}, ["joint_err_w", "list"]),
+        ({"objects": ["box.xml"]}, ["objects[0]", "block", "box.xml"]),
     ],
 )
 def test_bad_configurations_are_refused_by_name(changes: dict[str, Any], words: list[str]) -> None:

@@ -280,7 +280,7 @@ def test_ctrl_c_in_training_saves_what_can_be_gone_on_with(tmp_path):
         (("--mode", "view", "--env.env_name", "nobodys:Env"), "no module named 'nobodys'"),
         (("--mode", "test", "--num_envs", 1, "--model_file", __file__), "expected a mimickit model"),
         (("--mode", "test", "--num_envs", 1, "--env_config", RUN_ENV), "--model_file is missing"),
-        (("--mode", "view", "--devices", "tpu"), "--devices: expected cpu or cuda:N, found 'tpu'"),
+        (("--mode", "view", "--devices", "tpu"), "--devices: expected cpu or cuda:N, found 'tpu'\n"),
         (("--engine.control_freq", 7, "--num_envs", 1), "sim_freq: expected a whole multiple of control_f"),
         (("--agent.discuont", 0.9, "--num_envs", 1), "unknown key 'discuont'; did you mean 'discount'?"),
     ],
@@ -345,7 +345,8 @@ def test_when_filming_fails_a_view_has_failed_and_a_test_has_not(trained, tmp_pa
 
 def test_help_is_quick_and_asks_for_no_heavy_library():
     code = "import sys; from mimickit.cli import main; main(['--help']); print(sorted(sys.modules))"
-    out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    command = [sys.executable, "-c", code]
+    out = subprocess.run(command, cwd=ROOT, env=headless(), capture_output=True, text=True, check=True).stdout
     assert "--video_camera NAME" in out
     heavy = {"torch", "mujoco", "cv2", "wandb", "tensorboard", "gymnasium"}
     assert [name for name in heavy if f"'{name}'" in out.splitlines()[-1]] == []

@@ -104,16 +104,35 @@ def test_an_older_record_is_kept_or_gone_on_with(tmp_path):
         [{"samples": 2, "x": 2.0}],
     ]
     assert (tmp_path / "log.2.txt").is_file()
-    logger = TextLogger(tmp_path, append=True)
+    logger = TextLogger(tmp_path, resume_at=3)
     log_row(logger, 4, x=4, y=5)
     assert table(tmp_path) == [["samples", "x", "y"], ["3", "3", "-"], ["4", "4", "5"]]
+
+
+def test_a_record_that_is_ahead_of_its_checkpoint_is_cut_and_kept(tmp_path, make_clip):
+    clip = make_clip(tmp_path / "videos" / "a.mp4")
+    logger = TextLogger(tmp_path)
+    for step in (1, 2, 3):
+        log_row(logger, step, x=step, **{f"only_{step}": 1})
+        logger.write_media({"clip": [clip]}, step)
+    ahead = read_rows(tmp_path / "log.jsonl"), table(tmp_path)
+    log_row(TextLogger(tmp_path, resume_at=2), 3, x=33)
+    assert table(tmp_path) == [["samples", "x", "only_1", "only_2"], ["1", "1", "1", "-"], ["2", "2", "-", "1"],
+                               ["3", "33", "-", "-"]]  # fmt: skip
+    rows = read_rows(tmp_path / "log.jsonl")
+    assert [(row["samples"], "media" in row) for row in rows] == [
+        (1, False), (1, True), (2, False), (2, True), (3, False),
+    ]  # fmt: skip
+    for name in ("log.txt", "log.jsonl"):
+        (tmp_path / name.replace(".", ".1.")).rename(tmp_path / name)
+    assert (read_rows(tmp_path / "log.jsonl"), table(tmp_path)) == ahead
 
 
 def test_a_line_that_a_killed_process_left_unfinished_is_passed_over(tmp_path):
     log_row(TextLogger(tmp_path), 1, x=1)
     with (tmp_path / "log.jsonl").open("a") as file:
         file.write('{"samples": 2, "x')
-    log_row(TextLogger(tmp_path, append=True), 3, x=3)
+    log_row(TextLogger(tmp_path, resume_at=3), 3, x=3)
     assert [row["samples"] for row in read_rows(tmp_path / "log.jsonl")] == [1, 3]
 
 
@@ -239,6 +258,19 @@ def test_tensorboard_reads_back_numbers_and_playable_clips(tmp_path, make_clip):
         assert np.abs(frames[15].mean(axis=(0, 1)) - color).max() < 8
     (text,) = events.Tensors("page/text_summary")
     assert text.tensor_proto.string_val[0].decode() == str(page)
+
+
+def test_tensorboard_shows_nothing_of_a_killed_run_past_its_checkpoint(tmp_path):
+    killed = TensorBoardLogger(tmp_path)
+    for step in (1, 2, 3, 4):
+        log_row(killed, step, x=step)
+    killed.close()
+    (file,) = tmp_path.iterdir()
+    file.rename(tmp_path / "events.out.tfevents.1")  # the older by its name, also where both are of one second
+    resumed = TensorBoardLogger(tmp_path, resume_at=2)
+    log_row(resumed, 3, x=33)
+    resumed.close()
+    assert [(e.step, e.value) for e in read_events(tmp_path).Scalars("x")] == [(1, 1.0), (2, 2.0), (3, 33.0)]
 
 
 def test_a_very_long_clip_is_logged_to_tensorboard_by_its_path(tmp_path, make_clip, caplog):

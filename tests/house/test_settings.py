@@ -78,7 +78,7 @@ def test_every_way_to_ask_for_video(word):
         (("--video_camera", "orbit"), "--video_camera has no effect without --video true"),
         (("--mode", "view", "--video", "no", "--video_fov", "3"), "--video_fov has no effect"),
         (("--video", "--video_env", "600"), "--video_env: expected an environment below --num_envs 512"),
-        (("--video", "--video_fov", "wide"), "command line: fov: expected a number, found 'wide'"),
+        (("--video", "--video_fov", "wide"), "command line: --video_fov: expected a number, found 'wide'"),
         (("--video", "--video_quality", "best"), "quality: expected one of draft"),
         (("--env_config", "data/envs/none.yaml"), r"--env_config: no such file: .*none\.yaml"),
         (("--model_file", "none.pt"), r"--model_file: no such file: .*none\.pt"),

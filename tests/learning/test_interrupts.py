@@ -52,9 +52,9 @@ def test_an_interrupted_test_leaves_its_figures_and_train_mode(make_agent: MakeA
     with pytest.raises(KeyboardInterrupt):
         agent.test(10**12)
     assert env.mode is EnvMode.TRAIN
-    assert agent.interrupted_test is not None
-    assert 0 < agent.interrupted_test["num_eps"] < 1000
-    assert agent.interrupted_test["distance_m"] > 0.0
+    assert agent.interrupted
+    assert 0 < agent.interrupted["num_eps"] < 1000
+    assert agent.interrupted["distance_m"] > 0.0
 
 
 def test_an_interrupt_during_a_test_in_training_saves_too(make_agent: MakeAgent, tmp_path: Path) -> None:
@@ -63,10 +63,24 @@ def test_an_interrupt_during_a_test_in_training_saves_too(make_agent: MakeAgent,
     agent = make_agent(env=env, iters_per_output=2)
     with pytest.raises(KeyboardInterrupt):
         _train(agent, 6, tmp_path)
+    assert (agent.interrupted["samples"], agent.interrupted["iterations"]) == (2 * SAMPLES_PER_ITER, 2)
+    assert "num_eps" not in agent.interrupted, "the test that was cut short is no result of the training"
     second = make_agent(iters_per_output=2)
     second.load_checkpoint(tmp_path)
     assert second.iteration == 2
     assert _same(_weights(agent), _weights(second))
+
+
+def test_an_interrupted_training_has_the_result_of_its_last_test(make_agent: MakeAgent, tmp_path: Path) -> None:
+    env = _InterruptedEnv(num_envs=16)
+    env.at_step = 8 * 3 + 3  # in the fourth iteration, after the test of the second
+    agent = make_agent(env=env, iters_per_output=2)
+    with pytest.raises(KeyboardInterrupt):
+        _train(agent, 6, tmp_path)
+    assert agent.interrupted["num_eps"] == 16
+    assert agent.interrupted["episode_media"] == {}
+    assert agent.interrupted["best_return"] == agent.interrupted["mean_return"]
+    assert agent.interrupted["samples"] == 4 * SAMPLES_PER_ITER
 
 
 def test_a_second_interrupt_goes_through_at_once() -> None:

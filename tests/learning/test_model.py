@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from mimickit.learning import distribution
-from mimickit.learning.agent_config import ModelConfig, OptimizerConfig, OptimizerType, StdType
+from mimickit.learning.agent_config import Activation, ModelConfig, OptimizerConfig, OptimizerType, StdType
 from mimickit.learning.nets import build_trunk, layer_sizes
 from mimickit.learning.optimizer import Optimizer
 from mimickit.learning.ppo_model import PPOModel
@@ -19,6 +19,11 @@ from mimickit.util.keys import ConfigError
 def two_layer_net(input_size: int) -> nn.Module:
     """A user's own network."""
     return nn.Sequential(nn.Linear(input_size, 5), nn.Tanh(), nn.Linear(5, 3))
+
+
+def nothing() -> nn.Module:
+    """Doesn't take the input's size."""
+    return nn.Identity()
 
 
 @pytest.mark.parametrize(
@@ -36,15 +41,26 @@ def test_names_of_networks(name: str, sizes: list[int] | None) -> None:
 
 
 def test_a_network_of_ones_own() -> None:
-    net, features = build_trunk(f"{__name__}:two_layer_net", 4, "relu", "agent.yaml")
+    net, features = build_trunk(f"{__name__}:two_layer_net", 4, Activation.RELU, "agent.yaml")
     assert features == 3
     assert net(torch.zeros(2, 4)).shape == (2, 3)
 
 
-@pytest.mark.parametrize("spec", ["fc_two", "fc_0layers_8units", "no_such_module:net", f"{__name__}:no_such", [8, 0]])
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "fc_two",
+        "fc_0layers_8units",
+        "no_such_module:net",
+        f"{__name__}:no_such",
+        f"{__name__}:__name__",
+        f"{__name__}:nothing",
+        [8, 0],
+    ],
+)
 def test_unknown_networks_are_refused(spec: str | list[int]) -> None:
     with pytest.raises(ConfigError, match=r"agent\.yaml"):
-        build_trunk(spec, 4, "relu", "agent.yaml")
+        build_trunk(spec, 4, Activation.RELU, "agent.yaml")
 
 
 @pytest.mark.parametrize("shape", [(3,), (6, 3)])

@@ -1,5 +1,6 @@
 """PPO on a small real task: it learns, repeats itself, and stays sound when an environment does not."""
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ def _same(first: Mapping[str, Tensor], second: Mapping[str, Tensor]) -> bool:
 
 
 def _train(agent: PPOAgent, iterations: int, out_dir: Path, **options: Any) -> dict[str, Any]:
-    logger = TextLogger(out_dir, append=True)
+    logger = TextLogger(out_dir, resume_at=sys.maxsize)
     return agent.train(
         max_samples=iterations * SAMPLES_PER_ITER, out_dir=out_dir, logger=logger, progress=False, **options
     )
@@ -99,6 +100,37 @@ def test_resumed_training_goes_on_as_if_never_stopped(
     assert numbers == [
         {key: value for key, value in row.items() if not key.startswith("test/")} for row in _curve(tmp_path / "whole")
     ]
+
+
+def test_the_averaged_policy_is_the_one_that_is_tested_and_saved(make_agent: MakeAgent, tmp_path: Path) -> None:
+    agent = make_agent(iters_per_output=1, weight_average=0.75)
+    expected: dict[str, Tensor] = {}
+    for iteration in range(1, 5):
+        _train(agent, iteration, tmp_path)
+        raw = torch.load(tmp_path / "checkpoint.pt", weights_only=False)["model"]
+        kept = torch.load(tmp_path / "model.pt", weights_only=True)["model"]
+        for key in raw:
+            if key.startswith("actor"):
+                expected[key] = 0.75 * expected[key] + 0.25 * raw[key] if iteration > 1 else raw[key]
+                torch.testing.assert_close(kept[key], expected[key])
+            else:
+                assert torch.equal(kept[key], raw[key])
+    assert _same(_weights(agent), raw)  # what goes on learning
+    loaded = make_agent()
+    loaded.load(tmp_path / "model.pt")
+    obs = torch.randn(8, agent._env.obs_space.shape[0], generator=torch.Generator().manual_seed(0))
+    with agent._published():
+        assert torch.equal(agent._act(obs), loaded._act(obs))
+    assert not torch.equal(agent._act(obs), loaded._act(obs))
+
+
+def test_resuming_goes_on_with_the_average(make_agent: MakeAgent, tmp_path: Path) -> None:
+    whole, first, second = (make_agent(iters_per_output=3, weight_average=0.9) for _ in range(3))
+    _train(whole, 6, tmp_path / "whole")
+    _train(first, 3, tmp_path / "parts")
+    _train(second, 6, tmp_path / "parts", resume=tmp_path / "parts")
+    models = [torch.load(tmp_path / run / "model.pt", weights_only=True)["model"] for run in ("whole", "parts")]
+    assert _same(*models)
 
 
 def test_resume_refuses_another_number_of_environments(make_agent: MakeAgent, tmp_path: Path) -> None:

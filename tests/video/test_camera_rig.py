@@ -1,6 +1,6 @@
 """Cameras, on numbers alone."""
 
-import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,27 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mimickit.util.keys import ConfigError
-from mimickit.video.camera_rig import CameraPose, CameraRig, FollowSpring, Shot, SubjectSize, make_camera
+from mimickit.video.camera_rig import CAMERA_MODES, CameraPose, CameraRig, Shot, SubjectSize, make_camera
 from mimickit.video.config import VideoConfig
 from mimickit.video.stage import camera_axes
-
-SIZE = SubjectSize(height=1.6, root_height=0.88)
-UPRIGHT = np.array([0.0, 0.0, 0.0, 1.0])
-PLACE = np.array([0.0, 0.0, 0.88])
-
-
-def follow(rig: CameraRig, path: np.ndarray, dt: float = 1 / 30, *, cut: int = 0) -> list[CameraPose]:
-    return [rig.pose(time=i * dt, root_pos=p, root_rot=UPRIGHT, size=SIZE, is_cut=i == cut) for i, p in enumerate(path)]
-
-
-def on_picture(camera: CameraPose, point: np.ndarray, aspect: float = 854 / 480) -> np.ndarray:
-    """(2,) where a point is seen, -1 to 1 across and up; the depth must be positive."""
-    forward, up = camera_axes(camera)
-    ray = point - camera.eye
-    depth = float(ray @ forward)
-    assert depth > 0.0
-    half = math.tan(math.radians(camera.fov) / 2.0) * depth
-    return np.array([ray @ np.cross(forward, up) / (half * aspect), ray @ up / half])
+from tests.video.camera_checks import PLACE, SIZE, UPRIGHT, follow, on_picture
 
 
 def mine(shot: Shot) -> CameraPose:
@@ -49,6 +32,55 @@ class Counting:
 
 def broken(shot: Shot) -> CameraPose:
     return CameraPose(np.array([np.nan, 0.0, 0.0]), np.zeros(3), 45.0, np.array([0.0, 0.0, 1.0]))
+
+
+def wordy(shot: Shot) -> CameraPose:
+    return replace(broken(shot), eye="there")
+
+
+def flat(shot: Shot) -> CameraPose:
+    return CameraPose(shot.root_pos[:2], np.zeros(3), 45.0)
+
+
+def blind(shot: Shot) -> CameraPose:
+    return replace(mine(shot), fov=float("nan"))
+
+
+def mute(shot: Shot) -> None:
+    return None
+
+
+def no_arguments() -> CameraPose:
+    raise AssertionError("is not called")
+
+
+def too_many(shot: Shot, time: float) -> CameraPose:
+    raise AssertionError("is not called")
+
+
+def named_only(*, shot: Shot) -> CameraPose:
+    raise AssertionError("is not called")
+
+
+class NeedsMore:
+    def __init__(self, speed: float) -> None:
+        raise AssertionError("is not made")
+
+
+class Uncallable:
+    pass
+
+
+def late(shot: Shot) -> CameraPose:
+    return mine(shot) + 1  # type: ignore[operator]
+
+
+SEEN: list[Shot] = []
+
+
+def looks_around(shot: Shot, *, height: float = 5.0) -> CameraPose:
+    SEEN.append(shot)
+    return CameraPose(shot.root_pos + np.array([1.0, 0.0, height]), shot.root_pos, 60.0)
 
 
 def test_a_standing_subject_fills_half_the_picture() -> None:
@@ -73,7 +105,7 @@ def test_the_distance_fits_field_of_view_and_size(fov: float, height: float) -> 
 
 
 @pytest.mark.parametrize("place", [(0.0, 0.0), (50.0, -30.0), (-400.0, 900.0)])
-@pytest.mark.parametrize("mode", ["track", "orbit", "still"])
+@pytest.mark.parametrize("mode", ["track", "orbit", "still", "side", "front", "top", "chase"])
 def test_the_subject_is_framed_wherever_it_begins(mode: str, place: tuple[float, float]) -> None:
     root = np.array([*place, 0.88])
     (camera,) = follow(CameraRig(VideoConfig(camera=mode)), root[None])
@@ -109,10 +141,12 @@ def test_track_does_not_depend_on_the_frame_rate() -> None:
 
 def test_a_teleport_is_a_cut() -> None:
     path = np.tile(PLACE, (20, 1))
-    path[10:] += np.array([5.0, 0.0, 0.0])
-    cameras = follow(CameraRig(VideoConfig()), path)
-    assert cameras[9].target[0] == pytest.approx(0.0)
-    assert cameras[10].target[0] == pytest.approx(5.0)
+    path[10:] += np.array([50.0, 0.0, 0.0])
+    for mode in ("track", "orbit", "side", "front", "top", "chase"):
+        cameras = follow(CameraRig(VideoConfig(camera=mode)), path)
+        assert cameras[9].target[0] == pytest.approx(0.0)
+        assert cameras[10].target[0] == pytest.approx(50.0)
+        assert np.linalg.norm(cameras[10].eye - cameras[10].target) < 6.0
 
 
 def test_an_episode_begins_with_a_cut() -> None:
@@ -153,6 +187,14 @@ def test_position_and_target_are_seen_from_the_subject() -> None:
     assert camera.target.tolist() == [7.0, 2.0, 0.5]
 
 
+def test_a_configured_position_is_kept_whatever_the_subject_does() -> None:
+    config = VideoConfig(position=(0.0, -3.0, 1.0), target=(0.0, 0.0, 0.5))
+    dash = PLACE + np.maximum(np.arange(30) - 10, 0)[:, None] * np.array([1.4, 0.0, 0.0])
+    cameras = follow(CameraRig(config, aspect=0.3), dash)
+    assert np.allclose([camera.eye - camera.target for camera in cameras], [0.0, -3.0, 0.5])
+    assert max(np.abs(on_picture(c, root, 0.3)).max() for c, root in zip(cameras, dash, strict=True)) > 1.0
+
+
 def test_a_user_function_films_and_straight_down_has_an_up() -> None:
     (camera,) = follow(CameraRig(VideoConfig(camera=f"{__name__}:mine")), PLACE[None])
     forward, up = camera_axes(camera)
@@ -167,9 +209,91 @@ def test_a_user_class_is_made_anew_for_every_clip() -> None:
         assert follow(CameraRig(config), np.tile(PLACE, (3, 1)))[-1].eye[2] == 3.0
 
 
-def test_a_camera_that_gives_no_numbers_is_named() -> None:
-    with pytest.raises(ValueError, match=r"broken.*finite"):
-        follow(CameraRig(VideoConfig(camera=f"{__name__}:broken")), PLACE[None])
+@pytest.mark.parametrize("name", ["broken", "wordy", "flat", "blind"])
+def test_a_camera_that_gives_no_numbers_is_named(name: str) -> None:
+    with pytest.raises(ValueError, match=rf"{name}.*finite.*field of view.*found CameraPose"):
+        follow(CameraRig(VideoConfig(camera=f"{__name__}:{name}")), PLACE[None])
+
+
+def test_a_camera_that_gives_no_pose_is_named() -> None:
+    with pytest.raises(ValueError, match=r"mute.*expected a CameraPose, found NoneType"):
+        follow(CameraRig(VideoConfig(camera=f"{__name__}:mute")), PLACE[None])
+
+
+def test_what_a_users_camera_gets_wrong_inside_is_its_own_error() -> None:
+    with pytest.raises(TypeError, match="unsupported operand"):
+        follow(CameraRig(VideoConfig(camera=f"{__name__}:late")), PLACE[None])
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("no_arguments", ["expected a function of one argument, a Shot", "found no_arguments()"]),
+        ("too_many", ["expected a function of one argument, a Shot", "too_many(shot", "'time'"]),
+        ("named_only", ["expected a function of one argument, a Shot", "named_only(*, shot"]),
+        ("NeedsMore", ["expected a class that is made without arguments", "NeedsMore(speed", "'speed'"]),
+        ("Uncallable", ["expected a function of a Shot", "found Uncallable"]),
+    ],
+)
+def test_a_camera_of_the_wrong_signature_is_refused_before_it_films(name: str, words: list[str]) -> None:
+    with pytest.raises(ConfigError) as error:
+        make_camera(f"{__name__}:{name}")
+    assert all(word in str(error.value) for word in [f"{__name__}:{name}", *words]), error.value
+
+
+def test_a_users_camera_is_told_of_everything() -> None:
+    SEEN.clear()
+    rig = CameraRig(VideoConfig(camera="track"), f"{__name__}:looks_around", aspect=0.5)
+    head, others = (PLACE + 0.7, UPRIGHT), np.array([PLACE, PLACE + 3.0])
+    rig.pose(time=0.0, root_pos=PLACE, root_rot=UPRIGHT, size=SIZE, is_cut=True)
+    rig.pose(
+        time=0.1, root_pos=PLACE, root_rot=UPRIGHT, size=SIZE, is_cut=False,
+        bodies={"head": head}, subjects=others, aspect=2.0,
+    )  # fmt: skip
+    first, second = SEEN
+    assert (first.time, first.dt, first.is_cut, first.is_start) == (0.0, 0.0, True, True)
+    assert first.subjects.tolist() == [PLACE.tolist()]
+    assert first.bodies == {}
+    assert first.aspect == 0.5
+    assert second.is_cut  # somebody came in
+    assert not second.is_start
+    assert second.subjects.tolist() == others.tolist()
+    assert second.bodies == {"head": head}
+    assert second.aspect == 2.0
+
+
+@pytest.mark.parametrize("subjects", [np.zeros((0, 3)), np.zeros(3), np.zeros((2, 2))])
+def test_subjects_of_the_wrong_shape_are_refused(subjects: np.ndarray) -> None:
+    with pytest.raises(ValueError, match=r"subjects: expected \(S, 3\)"):
+        CameraRig(VideoConfig()).pose(
+            time=0.0, root_pos=PLACE, root_rot=UPRIGHT, size=SIZE, is_cut=True, subjects=subjects
+        )
+
+
+def test_a_view_has_a_camera_of_its_own() -> None:
+    config = VideoConfig(camera="orbit")
+    (camera,) = follow(CameraRig(config, "top"), PLACE[None])
+    assert np.allclose(camera_axes(camera)[0], [0.0, 0.0, -1.0])
+    (camera,) = follow(CameraRig(config), PLACE[None])
+    assert not np.allclose(camera_axes(camera)[0], [0.0, 0.0, -1.0])
+
+
+def test_a_clip_that_begins_anew_is_a_cut() -> None:
+    rig = CameraRig(VideoConfig())
+    start = np.maximum(np.arange(30) - 25, 0)[:, None] * np.array([0.2, 0.0, 0.0])
+    assert abs(follow(rig, PLACE + start)[-1].target[0] - start[-1, 0]) > 0.1  # it lags behind
+    (camera,) = follow(rig, PLACE[None], cut=-1)  # its time is 0 again
+    assert camera.target[0] == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("mode", sorted(set(CAMERA_MODES) - {"dolly"}))
+def test_an_eye_in_its_target_and_under_ground_still_films(mode: str) -> None:
+    for position, target in (((0.0, 0.0, 0.0), None), ((0.0, 0.0, 0.52 * 1.6), None), ((1.0, 0.0, -3.0), (0, 0, 0.5))):
+        (camera,) = follow(CameraRig(VideoConfig(camera=mode, position=position, target=target)), PLACE[None])
+        forward, up = camera_axes(camera)
+        assert np.isfinite([forward, up]).all()
+        assert np.linalg.norm(up) == pytest.approx(1.0)
+        assert camera.eye[2] >= 0.05
 
 
 @pytest.mark.parametrize(
@@ -191,7 +315,7 @@ def test_an_unknown_camera_is_refused(name: str, words: list[str]) -> None:
     steps=st.lists(st.tuples(*[st.floats(-0.3, 0.3)] * 3), min_size=2, max_size=60),
     start=st.tuples(st.floats(-100, 100), st.floats(-100, 100), st.floats(0.0, 1.5)),
     rate=st.sampled_from([10.0, 30.0, 60.0, 120.0]),
-    mode=st.sampled_from(["track", "orbit"]),
+    mode=st.sampled_from(["track", "orbit", "side", "front", "top", "chase"]),
 )
 @settings(max_examples=150, deadline=None)
 def test_any_motion_is_kept_in_view(
@@ -207,18 +331,3 @@ def test_any_motion_is_kept_in_view(
         across, up = on_picture(camera, root)
         assert abs(across) < 1.0
         assert abs(up) < 1.0
-
-
-def test_the_spring_is_the_solution_of_its_equation() -> None:
-    """Against 2000 small steps of e'' + 2 w e' + w^2 e = 0 from the error that a change of pace leaves."""
-    rate, dt = np.array([4.0, 8.0, 2.0]), 0.5
-    spring = FollowSpring(rate)
-    spring.jump(np.zeros(3))
-    spring.follow(np.zeros(3), dt)
-    found = spring.follow(np.array([1.0, 2.0, 3.0]), dt) - np.array([1.0, 2.0, 3.0])
-    error, speed, h = np.zeros(3), -np.array([1.0, 2.0, 3.0]) / dt, dt / 2000
-    for _ in range(2000):
-        middle = speed + 0.5 * h * (-2 * rate * speed - rate**2 * error)
-        speed = speed + h * (-2 * rate * middle - rate**2 * (error + 0.5 * h * speed))
-        error = error + h * middle
-    assert np.allclose(found, error, atol=1e-5)

@@ -147,7 +147,7 @@ def test_a_file_without_colours_is_painted_and_one_with_colours_keeps_them(tmp_p
     colored.write_text(PENDULUM.replace('name="bob" type', 'name="bob" rgba="0 1 0 1" type'))
     scene = build_scene(
         [ActorSpec("a", pendulum), ActorSpec("b", colored), ActorSpec("c", colored, color=RED, alpha=0.5)],
-        num_ghosts=1, quality=Quality.DRAFT, **SIZE,
+        ghosts_of=[0], quality=Quality.DRAFT, **SIZE,
     )  # fmt: skip
     model = scene.model
 
@@ -172,13 +172,13 @@ def test_collision_geoms_are_shown_only_if_there_is_nothing_else(tmp_path: Path)
     for name, text in (("hidden", hidden), ("only", nothing_else)):
         path = tmp_path / f"{name}.xml"
         path.write_text(text)
-        model = build_scene([ActorSpec("a", path)], num_ghosts=0, quality=Quality.DRAFT, **SIZE).model
+        model = build_scene([ActorSpec("a", path)], quality=Quality.DRAFT, **SIZE).model
         groups.append([int(model.geom(f"actor0/{geom}").group[0]) for geom in ("base", "arm", "bob")])
     assert groups == [[0, 0, 3], [0, 0, 0]]
 
 
 def test_nothing_of_the_file_but_bodies_and_geoms_is_on_stage(pendulum: Path) -> None:
-    model = build_scene([ActorSpec("a", pendulum)] * 2, num_ghosts=0, quality=Quality.DRAFT, **SIZE).model
+    model = build_scene([ActorSpec("a", pendulum)] * 2, quality=Quality.DRAFT, **SIZE).model
     assert (model.njnt, model.nu, model.nsensor, model.nkey, model.ncam) == (0, 0, 0, 0, 0)
     assert model.nlight == 2
     assert model.nbody == 1 + 2 * 3
@@ -203,7 +203,7 @@ def test_meshes_are_found_beside_their_file(tmp_path: Path) -> None:
 
 
 def test_a_ghost_is_seen_through_and_has_no_shadow(pendulum: Path) -> None:
-    stage = Stage([ActorSpec("p", pendulum, color=RED)], num_ghosts=1, **SIZE)
+    stage = Stage([ActorSpec("p", pendulum, color=RED)], ghosts_of=[0], **SIZE)
     try:
         above = CameraPose(np.array([0.5, -5.0, 2.5]), np.array([0.5, 0.0, 0.5]), 45.0, FRONT.up)
         alone = shoot(stage, pendulum_pose(), camera=above)
@@ -242,10 +242,10 @@ def test_sixty_four_actors_are_all_there(pendulum: Path) -> None:
 
 
 def test_the_subject_size_is_that_of_the_file(pendulum: Path) -> None:
-    size = build_scene([ActorSpec("a", pendulum)], num_ghosts=0, quality=Quality.DRAFT, **SIZE).subject
+    size = build_scene([ActorSpec("a", pendulum)], quality=Quality.DRAFT, **SIZE).subject
     assert size.height == pytest.approx(1.12 - 0.05, abs=0.01)
     assert size.root_height == pytest.approx(1.0 - 0.05, abs=0.01)
-    humanoid = build_scene([ActorSpec("h", HUMANOID)], num_ghosts=0, quality=Quality.DRAFT, **SIZE).subject
+    humanoid = build_scene([ActorSpec("h", HUMANOID)], quality=Quality.DRAFT, **SIZE).subject
     assert 1.4 < humanoid.height < 1.8
 
 
@@ -261,11 +261,11 @@ def test_snapshots_that_do_not_fit_are_refused(stage: Stage) -> None:
 
 def test_files_that_can_not_be_on_stage_are_named(tmp_path: Path) -> None:
     with pytest.raises(CharacterError, match=r"absent\.xml"):
-        build_scene([ActorSpec("a", tmp_path / "absent.xml")], num_ghosts=0, quality=Quality.DRAFT, **SIZE)
+        build_scene([ActorSpec("a", tmp_path / "absent.xml")], quality=Quality.DRAFT, **SIZE)
     two = tmp_path / "two.xml"
     two.write_text(PENDULUM.replace('<body name="base"', '<body name="other"><geom size="1"/></body><body name="base"'))
     with pytest.raises(VideoError, match=r"two.xml.*one root body.*found 2"):
-        build_scene([ActorSpec("a", two)], num_ghosts=0, quality=Quality.DRAFT, **SIZE)
+        build_scene([ActorSpec("a", two)], quality=Quality.DRAFT, **SIZE)
 
 
 def test_the_default_camera_frames_the_shipped_humanoid(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def main(argv: list[str] | None = None) -> int:
             save_motion(path, motion)
             mode = motion.loop_mode.name.lower()
             print(f"{path}: {motion.num_frames} frames, {motion.length:.3f} s, {motion.fps:.2f} fps, {mode}")
-    except (CharacterError, MotionError, OSError, zipfile.BadZipFile, KeyError) as error:
+    except (CharacterError, MotionError, OSError, KeyError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     return 0
@@ -49,7 +49,10 @@ def _reader(source: Path) -> Callable[[str], str]:
     """A function that reads a clip's text by file name, out of a wheel or a folder."""
     if source.is_dir():
         return lambda name: (source / name).read_text(encoding="utf-8")
-    archive = zipfile.ZipFile(source)
+    try:
+        archive = zipfile.ZipFile(source)
+    except zipfile.BadZipFile as error:
+        raise MotionError(f"{source}: expected the pybullet wheel or a folder of humanoid3d_*.txt: {error}") from None
     return lambda name: archive.read(f"{_IN_WHEEL}/{name}").decode("utf-8")
 
 

@@ -1,0 +1,124 @@
+"""The modes that need no simulation: they work on traces and clips that runs have left."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from mimickit.cli.options import Mode, Request
+from mimickit.cli.sources import VIDEO, Block, true_sources
+from mimickit.config import load_yaml
+from mimickit.util.keys import ConfigError
+from mimickit.video.compare import compare, find_contender
+from mimickit.video.config import VideoConfig
+from mimickit.video.names import beside, suffix_of
+from mimickit.video.refilm import film, trace_footage
+from mimickit.video.trace import Trace, is_trace
+
+# what of a trace's own configuration is not about the picture
+_NOT_PICTURE = (
+    "enabled", "trace", "replay", "defer", "pick", "every", "keep_last", "keep_best", "max_seconds", "strict",
+    "out_dir",
+)  # fmt: skip
+# a flag for one goes before the trace's own several
+_ONE_OF = {"env": "envs", "camera": "views"}
+
+
+def run_without_simulation(request: Request) -> None:
+    """Do what a request of mode film, compare or replay asks for, and print the files that were made.
+
+    Raises ConfigError, VideoError.
+    """
+    modes: dict[Mode, Callable[[Request], list[Path]]] = {
+        Mode.FILM: _film, Mode.COMPARE: _compare, Mode.REPLAY: _replay,
+    }  # fmt: skip
+    for path in modes[request.options.mode](request):
+        print(path, flush=True)
+
+
+def _film(request: Request) -> list[Path]:
+    traces = _traces(request)
+    clips = []
+    for path in traces:
+        with Trace(path) as trace:
+            config = _config(request, trace.video)
+            name = beside(path.with_name(path.name.removesuffix(".part")), suffix_of(config.format))
+            folder = request.options.out_dir or path.parent
+            ids = config.envs or ((config.env,) if "env" in request.video else ())
+            clips += film(trace_footage(trace, ids), config, folder / name.name)
+    return [clip.path for clip in clips]
+
+
+def _compare(request: Request) -> list[Path]:
+    runs, labels = request.options.runs, _labels(request, len(request.options.runs))
+    if len(runs) < 2:
+        place = request.place("runs")
+        raise ConfigError(f"{place}: expected run folders, traces or clips, two or more, found {len(runs)}")
+    contenders = [find_contender(Path(run), label) for run, label in zip(runs, labels, strict=True)]
+    config = _config(request, {"overlay": "time,return"})
+    folder = request.options.out_dir or Path("output") / f"compare_{time.strftime('%Y-%m-%d_%H-%M-%S')}"
+    return [clip.path for clip in compare(contenders, config, folder / f"comparison{suffix_of(config.format)}")]
+
+
+def _replay(request: Request) -> list[Path]:
+    from mimickit.video.replay import write_replay
+
+    traces = _traces(request)
+    labels = _labels(request, len(traces))
+    names = [label or _name_of(path) for path, label in zip(traces, labels, strict=True)]
+    folder = request.options.out_dir or traces[0].parent
+    folder.mkdir(parents=True, exist_ok=True)
+    page = folder / f"{'_'.join(_name_of(path) for path in traces[:4])}.html"
+    return [write_replay(traces, page, labels=names)]
+
+
+def _traces(request: Request) -> list[Path]:
+    """The traces that were named. Raises ConfigError."""
+    words = request.options.trace
+    if not words:
+        mode = request.options.mode.value
+        raise ConfigError(f"--trace is missing: expected a trace or a run folder for --mode {mode}")
+    return [_trace_of(Path(word), request.place("trace")) for word in words]
+
+
+def _trace_of(path: Path, place: str) -> Path:
+    if path.is_dir():
+        found = sorted(path.rglob("*.trace"), key=lambda trace: trace.stat().st_mtime)
+        if not found:
+            raise ConfigError(f"{place}: expected a trace or a folder with traces in it, found none in {path}")
+        return found[-1]
+    if path.is_file() and not is_trace(path):  # the clip itself was named
+        other = path.with_suffix(".trace")
+        if not other.is_file():
+            raise ConfigError(f"{place}: expected a trace, found {path}, beside which there is none")
+        return other
+    if not path.is_file():
+        raise ConfigError(f"{place}: no such file: {path}")
+    return path
+
+
+def _labels(request: Request, count: int) -> list[str | None]:
+    labels = request.options.labels
+    if labels and len(labels) != count:
+        raise ConfigError(f"{request.place('labels')}: expected one for each of the {count}, found {len(labels)}")
+    return list(labels) if labels else [None] * count
+
+
+def _name_of(path: Path) -> str:
+    return path.name.partition(".")[0]
+
+
+def _config(request: Request, base: dict[str, Any]) -> VideoConfig:
+    """How to film: base (a trace's own configuration), an engine file's video block if one was named, and the flags."""
+    values = {key: value for key, value in base.items() if key not in _NOT_PICTURE}
+    if "engine_config" in request.given:
+        values |= load_yaml(request.options.engine_config, request.place("engine_config")).get("video") or {}
+    flags = {name: " ".join(given.words) or "true" for name, given in request.video.items() if name != "enabled"}
+    for one, several in _ONE_OF.items():
+        if one in flags and several not in flags:
+            values.pop(several, None)
+    origins = dict.fromkeys(values, "the trace's own configuration")
+    origins |= {name: request.place(f"video_{name}") for name in flags}
+    block = Block({**values, **flags}, VIDEO, origins)
+    with true_sources(block):
+        return VideoConfig.from_mapping(block.values, block.source)
