@@ -12,10 +12,10 @@ from typing import Any
 
 import cv2
 
-from mimickit.video.compare import compare, find_contender
 from mimickit.video.config import VideoConfig
-from mimickit.video.refilm import film, trace_footage
-from mimickit.video.trace import Trace
+from mimickit.video.traces.compare import compare, find_contender
+from mimickit.video.traces.refilm import film, trace_footage
+from mimickit.video.traces.trace import Trace
 
 OUT = Path(__file__).parent / "film"
 SIZE = {"width": 480, "height": 270}
@@ -78,8 +78,8 @@ def shoot(trace_file: Path, work: Path, name: str, options: dict[str, Any]) -> N
 
 def pages(traces: list[Path]) -> None:
     """The replay page and the page of a run's clips, in a browser."""
-    from mimickit.video.replay import write_replay
-    from mimickit.video.run_index import write_index
+    from mimickit.video.pages.replay import write_replay
+    from mimickit.video.pages.run_index import write_index
     from tests.video.browser import Browser, find_browser
 
     if find_browser() is None:

@@ -37,7 +37,7 @@ def build_engine(settings: Settings, out_dir: Path) -> Any:
 def _require_encoder(settings: Settings) -> None:
     """Raise ConfigError, before anything is trained, where no ffmpeg is to be found."""
     from mimickit.video.errors import VideoError
-    from mimickit.video.frame_writer import find_ffmpeg
+    from mimickit.video.files.frame_writer import find_ffmpeg
 
     try:
         find_ffmpeg()

@@ -9,11 +9,11 @@ from mimickit.cli.options import Mode, Request
 from mimickit.cli.sources import VIDEO, Block, true_sources
 from mimickit.config import load_yaml
 from mimickit.util.keys import ConfigError
-from mimickit.video.compare import compare, find_contender
 from mimickit.video.config import VideoConfig
-from mimickit.video.names import beside, suffix_of
-from mimickit.video.refilm import film, trace_footage
-from mimickit.video.trace import Trace, is_trace
+from mimickit.video.files.names import beside, suffix_of
+from mimickit.video.traces.compare import compare, find_contender
+from mimickit.video.traces.refilm import film, trace_footage
+from mimickit.video.traces.trace import Trace, is_trace
 
 # what of a trace's own configuration is not about the picture
 _NOT_PICTURE = (
@@ -61,7 +61,7 @@ def _compare(request: Request) -> list[Path]:
 
 
 def _replay(request: Request) -> list[Path]:
-    from mimickit.video.replay import write_replay
+    from mimickit.video.pages.replay import write_replay
 
     traces = _traces(request)
     labels = _labels(request, len(traces))

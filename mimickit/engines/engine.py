@@ -346,10 +346,9 @@ class Engine(abc.ABC):
         """For each actor copies of its bodies' positions (B, 3) m and rotations (B, 4)."""
 
     def body_contacts(self, env_id: int) -> list[np.ndarray]:
-        """For each actor the force of the ground on its bodies (B, 3) N."""
-        return [
-            self.get_ground_contact_forces(obj_id)[env_id].cpu().numpy() for obj_id in range(self.get_objs_per_env())
-        ]
+        """For each actor a copy of the force of the ground on its bodies (B, 3) N."""
+        forces = (self.get_ground_contact_forces(obj_id)[env_id] for obj_id in range(self.get_objs_per_env()))
+        return [force.cpu().numpy().astype(np.float64) for force in forces]
 
     @abc.abstractmethod
     def _make_recorder(self, config: VideoConfig) -> VideoRecorder:

@@ -4,7 +4,7 @@ crew's thread.
 
 from mimickit.engines.video_recorder import VideoRecorder
 from mimickit.video.production import Filmer
-from mimickit.video.stage_filmer import StageFilmer
+from mimickit.video.stage.stage_filmer import StageFilmer
 
 
 class MujocoRecorder(VideoRecorder):

@@ -11,21 +11,21 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from mimickit.util.keys import ConfigError
-from mimickit.video.camera_rig import make_camera
+from mimickit.video.camera.camera_rig import make_camera
 from mimickit.video.clip import Clip
 from mimickit.video.config import VideoConfig
 from mimickit.video.errors import VideoError
+from mimickit.video.files.frame_writer import find_ffmpeg
 from mimickit.video.film_crew import FilmCrew
-from mimickit.video.film_job import FilmJob
-from mimickit.video.frame_writer import find_ffmpeg
-from mimickit.video.gl import call_before_exit
 from mimickit.video.plan import clip_path, make_plan
 from mimickit.video.production import Filmer, Wrap
-from mimickit.video.refilm import film_recorded
 from mimickit.video.retention import Shelf
 from mimickit.video.snapshot import ActorPose, ActorSpec, FloatArray, plain
+from mimickit.video.stage.gl import call_before_exit
 from mimickit.video.tape import EnvState, Tape
-from mimickit.video.trace import EnvCast, TraceHeader
+from mimickit.video.traces.film_job import FilmJob
+from mimickit.video.traces.refilm import film_recorded
+from mimickit.video.traces.trace import EnvCast, TraceHeader
 from mimickit.video.wrap_up import finish_clips
 
 _log = logging.getLogger("mimickit.video")
@@ -50,7 +50,7 @@ class FilmedEngine(Protocol):
         """For each actor copies of its bodies' positions (B, 3) m and rotations (B, 4)."""
 
     def body_contacts(self, env_id: int) -> list[FloatArray]:
-        """For each actor the force of the ground on its bodies (B, 3) N; empty where the engine can't say."""
+        """For each actor a copy of the force of the ground on its bodies (B, 3) N; empty where the engine can't say."""
 
 
 class VideoRecorder(abc.ABC):

@@ -16,7 +16,7 @@ from mimickit.media.types import HTML, Media
 from mimickit.util.keys import ConfigError, as_float, reject_unknown
 from mimickit.video.clip import Clip
 from mimickit.video.errors import VideoError
-from mimickit.video.run_index import write_index
+from mimickit.video.pages.run_index import write_index
 
 _log = logging.getLogger("mimickit.envs")
 
@@ -234,13 +234,13 @@ class SimEnv(BaseEnv):
             return
         recorder = self._engine.get_video_recorder()
         for env_id in recorder.env_ids:
-            steps, total = int(self._steps[env_id]), float(self._returns[env_id])
+            steps, total = int(self._steps[env_id].item()), self._returns[env_id].item()
             recorder.annotate(
-                env_id=env_id, episode=int(self._episodes[env_id]), episode_time=steps * self._dt,
-                episode_return=total, reward=float(reward[env_id]),
+                env_id=env_id, episode=self._episodes[env_id].item(), episode_time=steps * self._dt,
+                episode_return=total, reward=reward[env_id].item(),
             )  # fmt: skip
             self._film_show_ghost(env_id)
-            flag = DoneFlags(int(done[env_id]))
+            flag = DoneFlags(int(done[env_id].item()))
             if flag is not DoneFlags.NULL:
                 recorder.end_episode(length=steps, episode_return=total, outcome=OUTCOMES[flag], env_id=env_id)
 

@@ -75,6 +75,7 @@ class Pick(Enum):
 
 OVERLAYS = ("time", "episode", "return", "samples", "run", "chart", "contacts", "key_bodies", "error")
 """What can be drawn into a film."""
+_OF_REFERENCE = {"chart", "key_bodies", "error"}  # that show how far it is from the reference
 DEFAULT_OVERLAYS = ("time", "episode", "return")
 
 
@@ -207,7 +208,7 @@ class VideoConfig:
     @property
     def shows_reference(self) -> bool:
         """Whether the reference motion is in the picture."""
-        return self.ghost is not GhostMode.OFF or "key_bodies" in self.overlay or "error" in self.overlay
+        return self.ghost is not GhostMode.OFF or not _OF_REFERENCE.isdisjoint(self.overlay)
 
     @property
     def env_ids(self) -> tuple[int, ...]:

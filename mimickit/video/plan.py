@@ -7,12 +7,12 @@ from typing import Any
 
 from mimickit.util.keys import ConfigError
 from mimickit.video.config import VideoConfig
-from mimickit.video.encoders import limit_fps
+from mimickit.video.files.encoders import limit_fps
+from mimickit.video.files.names import TRACE_SUFFIX, beside, reserve_name, suffix_of
 from mimickit.video.frame_clock import FrameClock
 from mimickit.video.layout import plan_layouts
-from mimickit.video.names import TRACE_SUFFIX, beside, reserve_name, suffix_of
 from mimickit.video.production import ClipPlan, FilmPlan
-from mimickit.video.trace import TraceHeader
+from mimickit.video.traces.trace import TraceHeader
 
 _RATE_TOLERANCE = 1e-6
 

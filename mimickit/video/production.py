@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from mimickit.video.config import VideoConfig
 from mimickit.video.errors import VideoError
+from mimickit.video.files.frame_writer import Writer, finalize, open_writer
+from mimickit.video.files.names import POSTER_SUFFIX, beside, discard_part, part_of
+from mimickit.video.files.poster import Poster
 from mimickit.video.frame_clock import FrameClock, Reel
-from mimickit.video.frame_writer import Writer, finalize, open_writer
 from mimickit.video.layout import ClipLayout
-from mimickit.video.names import POSTER_SUFFIX, beside, discard_part, part_of
-from mimickit.video.overlay import Overlay
-from mimickit.video.poster import Poster
-from mimickit.video.snapshot import Moment
-from mimickit.video.trace import TraceHeader, TraceWriter
+from mimickit.video.overlay.overlay import Overlay
+from mimickit.video.snapshot import Moment, rounded
+from mimickit.video.traces.trace import TraceHeader, TraceWriter
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Production:
             self._trace.write(moment)
         if self._takes:
             with self._saving_the_trace():
-                for shown in self._reel.feed(moment):
+                for shown in self._reel.feed(rounded(moment)):
                     for take in self._takes:
                         take.add(self._filmer, shown)
 

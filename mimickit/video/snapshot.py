@@ -1,7 +1,7 @@
 """The unit of filming: where every body of every actor stands at one moment, as plain numpy."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -64,17 +64,31 @@ Moment = tuple[Snapshot, ...]
 
 
 def copy_poses(poses: Sequence[tuple[Any, Any]]) -> list[ActorPose]:
-    """Independent float64 copies of (pos (B, 3), rot (B, 4)) pairs, which may be arrays or tensors.
-
-    They are rounded to the grid in which a trace keeps them, so that a live film and a film of its trace are the same.
-    """
-    return [(on_grid(_array(pos), POS_STEPS), on_grid(_array(rot), ROT_STEPS)) for pos, rot in poses]
+    """Independent float64 copies of (pos (B, 3), rot (B, 4)) pairs, which may be arrays or tensors."""
+    return [(_copy(pos), _copy(rot)) for pos, rot in poses]
 
 
-def copy_forces(forces: Sequence[Any]) -> list[FloatArray]:
-    """Independent copies of (B, 3) forces (N), rounded as a trace keeps them."""
+def rounded(moment: Moment) -> Moment:
+    """The moment on the grid in which a trace keeps it: a live film and a film of the trace are the same."""
+    return tuple(
+        replace(
+            snapshot,
+            poses=[_rounded_pose(pose) for pose in snapshot.poses],
+            ghosts=[_rounded_pose(pose) for pose in snapshot.ghosts],
+            contacts=[on_grid(bounded_force(force), FORCE_STEPS) for force in snapshot.contacts],
+        )
+        for snapshot in moment
+    )
+
+
+def bounded_force(force: FloatArray) -> FloatArray:
+    """A force (..., 3) N, its components at most what a trace can hold."""
     limit = np.iinfo(np.int16).max / FORCE_STEPS
-    return [on_grid(np.clip(_array(force), -limit, limit), FORCE_STEPS) for force in forces]
+    return np.clip(force, -limit, limit)
+
+
+def _rounded_pose(pose: ActorPose) -> ActorPose:
+    return on_grid(pose[0], POS_STEPS), on_grid(pose[1], ROT_STEPS)
 
 
 def on_grid(values: FloatArray, steps: float) -> FloatArray:
@@ -82,10 +96,10 @@ def on_grid(values: FloatArray, steps: float) -> FloatArray:
     return np.asarray(np.rint(values * steps) / steps)
 
 
-def _array(values: Any) -> FloatArray:
-    if hasattr(values, "detach"):
-        values = values.detach().cpu().numpy()
-    return np.asarray(values, dtype=np.float64)
+def _copy(values: Any) -> FloatArray:
+    if isinstance(values, np.ndarray):
+        return np.array(values, dtype=np.float64)
+    return np.array(values.detach().cpu().numpy() if hasattr(values, "detach") else values, dtype=np.float64)
 
 
 def quat_to_matrix(quat: FloatArray) -> FloatArray:

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mimickit.video.clip import Episode
-from mimickit.video.snapshot import ActorPose, FloatArray, Moment, Snapshot, copy_forces, copy_poses, plain
+from mimickit.video.snapshot import ActorPose, FloatArray, Moment, Snapshot, copy_poses, plain
 
 EnvState = tuple[Sequence[ActorPose], Sequence[FloatArray]]
-"""Body poses and ground forces (N) of every actor of an environment."""
+"""Body poses and ground forces (N) of every actor of an environment, as copies that are the tape's own."""
 
 
 @dataclass
@@ -78,9 +78,9 @@ class Tape:
             time=self.num_states * self._dt,
             env_id=tape.env_id,
             step=self.num_states,
-            poses=copy_poses(state[0]),
+            poses=list(state[0]),
             ghosts=tape.ghost,
-            contacts=copy_forces(state[1]),
+            contacts=list(state[1]),
             is_cut=is_cut,
             annotations={**tape.annotations, "episode_time": tape.episode_steps * self._dt},
         )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from mimickit.video.clip import Clip, Episode
 from mimickit.video.errors import VideoError
-from mimickit.video.names import beside
+from mimickit.video.files.names import beside
 from mimickit.video.production import FilmPlan, FinishedClip, Wrap
 
 _OWN = ("name", "engine", "seed", "model_file", "samples")  # facts with a place of their own in a side file
@@ -69,7 +69,7 @@ def _write_replay(plan: FilmPlan, wrap: Wrap) -> Path | None:
     if wrap.trace is None:
         wrap.notes.append("replay: there is no trace to make it from")
         return None
-    from mimickit.video.replay import write_replay
+    from mimickit.video.pages.replay import write_replay
 
     try:
         return write_replay([wrap.trace], beside(wrap.trace, ".html"))

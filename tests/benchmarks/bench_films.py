@@ -12,9 +12,9 @@ from mimickit.envs.base_env import DoneFlags, EnvMode
 from mimickit.envs.deepmimic_env import DeepMimicEnv
 from mimickit.learning.ppo_agent import PPOAgent
 from mimickit.video.config import VideoConfig
-from mimickit.video.refilm import film, trace_footage
-from mimickit.video.stage_filmer import StageFilmer
-from mimickit.video.trace import Trace
+from mimickit.video.stage.stage_filmer import StageFilmer
+from mimickit.video.traces.refilm import film, trace_footage
+from mimickit.video.traces.trace import Trace
 from tests.benchmarks.timing import Row, at_least, at_most, in_turns
 
 MODEL = Path("data/models/humanoid_walk")

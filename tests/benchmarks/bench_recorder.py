@@ -15,7 +15,7 @@ from mimickit.engines.mujoco_engine import MujocoEngine
 from mimickit.envs.base_env import DoneFlags
 from mimickit.envs.deepmimic_env import DeepMimicEnv
 from mimickit.video.config import VideoConfig
-from mimickit.video.stage import Stage
+from mimickit.video.stage.stage import Stage
 from tests.benchmarks.timing import Row, at_least, at_most, in_turns
 
 CHAR_FILE = "data/assets/humanoid/humanoid.xml"

@@ -19,7 +19,7 @@ from mimickit.video.film_crew import FilmCrew
 from mimickit.video.plan import make_plan
 from mimickit.video.production import ClipPlan, FilmPlan
 from mimickit.video.snapshot import Moment
-from mimickit.video.trace import EnvCast, Trace, TraceHeader
+from mimickit.video.traces.trace import EnvCast, Trace, TraceHeader
 from tests.engines.test_recorder import film, make, step
 from tests.video.films import pendulum_pose, read_frames, snapshot
 

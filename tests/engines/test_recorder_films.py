@@ -13,9 +13,9 @@ from mimickit.util.keys import ConfigError
 from mimickit.video.clip import Clip
 from mimickit.video.config import VideoConfig
 from mimickit.video.errors import VideoError
-from mimickit.video.refilm import film as film_footage
-from mimickit.video.refilm import trace_footage
-from mimickit.video.trace import Trace
+from mimickit.video.traces.refilm import film as film_footage
+from mimickit.video.traces.refilm import trace_footage
+from mimickit.video.traces.trace import Trace
 from tests.engines.test_recorder import GREEN, RED, SMALL, film, make, red, step
 from tests.video.films import PENDULUM_BODIES, read_frames
 

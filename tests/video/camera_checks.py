@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from mimickit.video.camera_rig import CameraPose, CameraRig, SubjectSize
-from mimickit.video.stage import camera_axes
+from mimickit.video.camera.camera_rig import CameraPose, CameraRig, SubjectSize
+from mimickit.video.stage.stage import camera_axes
 
 SIZE = SubjectSize(height=1.6, root_height=0.88)
 UPRIGHT = np.array([0.0, 0.0, 0.0, 1.0])

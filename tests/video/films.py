@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from mimickit.video.frame_writer import find_ffmpeg
+from mimickit.video.files.frame_writer import find_ffmpeg
 from mimickit.video.snapshot import ActorPose, FloatArray, Snapshot
 
 # a file without light, ground, sky and colour, with joints, a motor, a keyframe and a light that must not get on stage

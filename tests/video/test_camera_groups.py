@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from mimickit.video.camera_rig import CameraPose, CameraRig
+from mimickit.video.camera.camera_rig import CameraPose, CameraRig
 from mimickit.video.config import VideoConfig
 from tests.video.camera_checks import ASPECT, PLACE, SIZE, ends_of, follow, on_picture, rotation
 

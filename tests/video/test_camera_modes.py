@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from mimickit.util.keys import ConfigError
-from mimickit.video.camera_rig import CameraPose, CameraRig
+from mimickit.video.camera.camera_rig import CameraPose, CameraRig
 from mimickit.video.config import VideoConfig
-from mimickit.video.stage import camera_axes
+from mimickit.video.stage.stage import camera_axes
 from tests.video.camera_checks import PLACE, SIZE, UPRIGHT, ends_of, follow, on_picture, rotation, times
 
 FOLLOWING = ("track", "orbit", "side", "front", "top", "chase")

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mimickit.video.camera_rig import CAMERA_MODES, CameraRig, SubjectSize
+from mimickit.video.camera.camera_rig import CAMERA_MODES, CameraRig, SubjectSize
 from mimickit.video.config import VideoConfig
 from mimickit.video.snapshot import quat_to_matrix
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from mimickit.util.keys import ConfigError
-from mimickit.video import camera_path
-from mimickit.video.camera_path import CameraPath, load_camera_path
-from mimickit.video.camera_rig import CameraPose, CameraRig, make_camera
+from mimickit.video.camera import camera_path
+from mimickit.video.camera.camera_path import CameraPath, load_camera_path
+from mimickit.video.camera.camera_rig import CameraPose, CameraRig, make_camera
 from mimickit.video.config import VideoConfig
 from tests.video.camera_checks import PLACE, follow
 

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mimickit.util.keys import ConfigError
-from mimickit.video.camera_rig import CAMERA_MODES, CameraPose, CameraRig, Shot, SubjectSize, make_camera
+from mimickit.video.camera.camera_rig import CAMERA_MODES, CameraPose, CameraRig, Shot, SubjectSize, make_camera
 from mimickit.video.config import VideoConfig
-from mimickit.video.stage import camera_axes
+from mimickit.video.stage.stage import camera_axes
 from tests.video.camera_checks import PLACE, SIZE, UPRIGHT, follow, on_picture
 
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from mimickit.video.follow_spring import FollowSpring, RotationSpring, TurnSpring, wrap
+from mimickit.video.camera.follow_spring import FollowSpring, RotationSpring, TurnSpring, wrap
 from tests.video.camera_checks import UPRIGHT, rotation
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mimickit.video.compare import Contender, compare, find_contender, together
 from mimickit.video.config import VideoConfig
 from mimickit.video.errors import VideoError
-from mimickit.video.trace import Trace
+from mimickit.video.traces.compare import Contender, compare, find_contender, together
+from mimickit.video.traces.trace import Trace
 from tests.engines.test_recorder import film, make, red
 from tests.video.films import read_frames
 

@@ -13,7 +13,7 @@ import pytest
 
 from mimickit.video.config import Quality
 from mimickit.video.errors import VideoError
-from mimickit.video.frame_writer import FrameWriter, finalize, find_ffmpeg, free_name, part_of, reserve_name
+from mimickit.video.files.frame_writer import FrameWriter, finalize, find_ffmpeg, free_name, part_of, reserve_name
 from tests.video.films import boxes, describe, duration, read_frames
 
 SIZE = {"width": 128, "height": 96}
@@ -158,7 +158,7 @@ def test_a_killed_process_leaves_a_part_that_plays(tmp_path: Path) -> None:
         import sys
         from pathlib import Path
         import numpy as np
-        from mimickit.video.frame_writer import FrameWriter, part_of, reserve_name
+        from mimickit.video.files.frame_writer import FrameWriter, part_of, reserve_name
         path = reserve_name(Path(sys.argv[1]))
         writer = FrameWriter(part_of(path), width=128, height=96, fps=30.0)
         for i in range(100000):

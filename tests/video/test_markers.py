@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mimickit.video.body_error import ERROR_RANGE, body_errors, error_colors
-from mimickit.video.camera_rig import CameraPose
+from mimickit.video.camera.camera_rig import CameraPose
 from mimickit.video.config import VideoConfig
+from mimickit.video.overlay.body_error import ERROR_RANGE, body_errors, error_colors
 from mimickit.video.plan import make_plan
 from mimickit.video.snapshot import ActorPose, ActorSpec, FloatArray, Snapshot
-from mimickit.video.stage import Frame, Stage
-from mimickit.video.stage_filmer import StageFilmer
-from mimickit.video.stage_markers import Marks
-from mimickit.video.trace import EnvCast, TraceHeader
+from mimickit.video.stage.stage import Frame, Stage
+from mimickit.video.stage.stage_filmer import StageFilmer
+from mimickit.video.stage.stage_markers import Marks
+from mimickit.video.traces.trace import EnvCast, TraceHeader
 from tests.video.films import center_of, pendulum_pose, snapshot, write_pendulum
 
 WIDTH, HEIGHT = 428, 240

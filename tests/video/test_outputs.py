@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mimickit.video import encoders
+from mimickit.video.files import encoders
 from mimickit.video.config import Codec, Quality, VideoFormat
-from mimickit.video.encoders import find_ffmpeg, limit_fps
 from mimickit.video.errors import VideoError
-from mimickit.video.frame_writer import FrameWriter, Writer, finalize, open_writer
-from mimickit.video.names import beside, discard_part, format_of, free_name, part_of, reserve_name, suffix_of
-from mimickit.video.poster import Poster
+from mimickit.video.files.encoders import find_ffmpeg, limit_fps
+from mimickit.video.files.frame_writer import FrameWriter, Writer, finalize, open_writer
+from mimickit.video.files.names import beside, discard_part, format_of, free_name, part_of, reserve_name, suffix_of
+from mimickit.video.files.poster import Poster
 from tests.video.films import boxes, describe, duration
 
 WIDTH, HEIGHT = 160, 96

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from mimickit.media.types import Video
 from mimickit.video.clip import Clip, Episode
 from mimickit.video.config import VideoConfig
-from mimickit.video.info_line import line_fields, short_number
 from mimickit.video.layout import Rect, Tile
-from mimickit.video.overlay import Overlay
+from mimickit.video.overlay.info_line import line_fields, short_number
+from mimickit.video.overlay.overlay import Overlay
+from mimickit.video.overlay.text import Font
 from mimickit.video.snapshot import Snapshot
-from mimickit.video.text import Font
 
 SIZES = [(480, 854), (96, 128), (1080, 1920), (854, 480), (16, 16)]
 KNOWN: dict[str, Any] = {"episode_time": 3.267, "episode": 2, "episode_return": 87.44, "reward": 0.9}

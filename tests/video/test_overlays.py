@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from mimickit.video.config import OVERLAYS, EnvLayout, VideoConfig, ViewLayout
 from mimickit.video.layout import Rect, Tile, plan_layouts
-from mimickit.video.overlay import Overlay
+from mimickit.video.overlay.overlay import Overlay
+from mimickit.video.overlay.strip_chart import SPAN, History, StripChart, chart_values, scale_of
+from mimickit.video.overlay.text import Font
 from mimickit.video.snapshot import Snapshot
-from mimickit.video.strip_chart import SPAN, History, StripChart, chart_values, scale_of
-from mimickit.video.text import Font
 from tests.video.films import pendulum_pose, snapshot
 
 Frame = NDArray[np.uint8]

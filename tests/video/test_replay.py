@@ -13,15 +13,15 @@ import torch
 from mimickit.anim.char_model import CharModel
 from mimickit.anim.motion_lib import MotionLib
 from mimickit.video.errors import VideoError
-from mimickit.video.replay import write_replay
+from mimickit.video.pages.replay import write_replay
 from mimickit.video.snapshot import ActorSpec, Snapshot, copy_poses
-from mimickit.video.trace import EnvCast, Trace, TraceHeader, TraceWriter
+from mimickit.video.traces.trace import EnvCast, Trace, TraceHeader, TraceWriter
 from tests.conftest import ROOT
 from tests.video.browser import Browser, require_browser
 from tests.video.films import write_pendulum
 
 HUMANOID = ROOT / "data/assets/humanoid/humanoid.xml"
-WEB = ROOT / "mimickit/video/web"
+WEB = ROOT / "mimickit/video/pages/web"
 DT = 1 / 30
 CUT = 180  # state with which the second episode begins
 MESH = """
@@ -206,7 +206,7 @@ def test_the_bundle_is_built_from_the_sources_beside_it():
     sources = sorted((WEB / "src").glob("*.js"), key=lambda path: path.name)
     total = hashlib.sha256(b"".join(path.read_bytes() for path in [WEB / "package-lock.json", *sources])).hexdigest()
     bundle = (WEB / "replay.bundle.js").read_text()
-    assert bundle.startswith(f"/* sources {total} */"), "stale: run `npm ci && npm run build` in mimickit/video/web"
+    assert bundle.startswith(f"/* sources {total} */"), f"stale: run `npm ci && npm run build` in {WEB}"
     assert "</script" not in bundle.lower()
     packages = json.loads((WEB / "package.json").read_text())["devDependencies"]
     for name in ("three", "fflate"):

@@ -11,8 +11,8 @@ import pytest
 
 from mimickit.video.clip import Clip, Episode
 from mimickit.video.errors import VideoError
-from mimickit.video.frame_writer import find_ffmpeg
-from mimickit.video.run_index import write_index
+from mimickit.video.files.frame_writer import find_ffmpeg
+from mimickit.video.pages.run_index import write_index
 from tests.video.browser import Browser, require_browser
 
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from mimickit.anim.mjcf import CharacterError
-from mimickit.video.camera_rig import CameraPose, CameraRig
+from mimickit.video.camera.camera_rig import CameraPose, CameraRig
 from mimickit.video.config import Quality, VideoConfig
 from mimickit.video.errors import VideoError
 from mimickit.video.snapshot import ActorPose, ActorSpec, quat_to_matrix
-from mimickit.video.stage import Frame, Stage
-from mimickit.video.stage_scene import build_scene
+from mimickit.video.stage.stage import Frame, Stage
+from mimickit.video.stage.stage_scene import build_scene
 from tests.video.films import PENDULUM, center_of, pendulum_pose, snapshot, write_pendulum
 
 HUMANOID = Path("data/assets/humanoid/humanoid.xml")

@@ -19,9 +19,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mimickit.video.errors import VideoError
-from mimickit.video.names import PART_SUFFIX, TRACE_SUFFIX
-from mimickit.video.snapshot import FORCE_STEPS, POS_STEPS, ROT_STEPS, ActorSpec, FloatArray, Moment, Snapshot, plain
-from mimickit.video.zip_scan import scan_zip
+from mimickit.video.files.names import PART_SUFFIX, TRACE_SUFFIX
+from mimickit.video.snapshot import (
+    FORCE_STEPS,
+    POS_STEPS,
+    ROT_STEPS,
+    ActorSpec,
+    FloatArray,
+    Moment,
+    Snapshot,
+    bounded_force,
+    plain,
+)
+from mimickit.video.traces.zip_scan import scan_zip
 
 FORMAT = "mimickit-trace-1"
 _CHUNK = 64  # states: about two seconds
@@ -123,7 +133,7 @@ class TraceWriter:
         ghosts, has_contacts = [len(s.ghosts) for s in moments[0]], bool(moments[0][0].contacts)
         arrays = {"pos": [_strung(m, 0) for m in moments], "rot": [_strung(m, 1) for m in moments]}
         if has_contacts:
-            arrays["contact"] = [np.concatenate([f for s in m for f in s.contacts]) for m in moments]
+            arrays["contact"] = [bounded_force(np.concatenate([f for s in m for f in s.contacts])) for m in moments]
         facts = {
             "first": first, "count": len(moments), "ghosts": ghosts, "contacts": has_contacts,
             "time": [m[0].time for m in moments],

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mimickit.video.body_error import body_errors
+from mimickit.video.overlay.body_error import body_errors
+from mimickit.video.overlay.text import DIM, Font, Frame, Ink, darken
 from mimickit.video.snapshot import FloatArray, Snapshot
-from mimickit.video.text import DIM, Font, Frame, Ink, darken
 
 SPAN = 4.0
 """s that a chart shows."""

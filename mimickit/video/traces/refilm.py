@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from mimickit.util.keys import ConfigError
-from mimickit.video.camera_rig import make_camera
+from mimickit.video.camera.camera_rig import make_camera
 from mimickit.video.clip import Clip, Episode
 from mimickit.video.config import Pick, VideoConfig
 from mimickit.video.errors import VideoError
-from mimickit.video.names import beside, suffix_of
+from mimickit.video.files.names import beside, suffix_of
 from mimickit.video.plan import make_plan
 from mimickit.video.production import Filmer, Production
 from mimickit.video.snapshot import Moment
-from mimickit.video.stage_filmer import StageFilmer
-from mimickit.video.trace import Trace, TraceHeader
+from mimickit.video.stage.stage_filmer import StageFilmer
+from mimickit.video.traces.trace import Trace, TraceHeader
 from mimickit.video.wrap_up import finish_clips
 
 

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mimickit.video.errors import VideoError
-from mimickit.video.frame_folder import encode_png, write_whole
-from mimickit.video.names import give_name
+from mimickit.video.files.frame_folder import encode_png, write_whole
+from mimickit.video.files.names import give_name
 
 _GROWTH = 1.25  # from one kept frame to the next: the poster is within an eighth of the middle
 _FIRST_STEPS = 4  # below this index every frame is kept

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mimickit.video.config import Codec, Quality, VideoFormat
-from mimickit.video.encoders import (
+from mimickit.video.errors import VideoError
+from mimickit.video.files.encoders import (
     cause_of,
     copy_command,
     environment,
@@ -20,9 +21,8 @@ from mimickit.video.encoders import (
     limit_fps,
     palette_command,
 )
-from mimickit.video.errors import VideoError
-from mimickit.video.frame_folder import FrameFolder
-from mimickit.video.names import (
+from mimickit.video.files.frame_folder import FrameFolder
+from mimickit.video.files.names import (
     beside,
     discard_part,
     format_of,

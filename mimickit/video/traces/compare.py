@@ -16,9 +16,9 @@ from mimickit.video.errors import VideoError
 from mimickit.video.frame_clock import between
 from mimickit.video.layout import Tile
 from mimickit.video.production import ClipPlan, FilmPlan
-from mimickit.video.refilm import Footage, film, trace_episodes
 from mimickit.video.snapshot import Moment, Snapshot
-from mimickit.video.trace import EnvCast, Trace, TraceHeader, is_trace
+from mimickit.video.traces.refilm import Footage, film, trace_episodes
+from mimickit.video.traces.trace import EnvCast, Trace, TraceHeader, is_trace
 
 _CLIPS = (".mp4", ".webm", ".gif", ".mkv", ".mov")
 _SAME = 1e-6  # of a state
@@ -92,7 +92,8 @@ def together(traces: Sequence[Trace], contenders: Sequence[Contender]) -> Footag
     count = max(math.ceil((len(trace) - 1) * trace.dt / dt - _SAME) + 1 for trace in traces)
     casts = tuple(EnvCast(i, t.casts[0].actors, t.casts[0].body_counts) for i, t in enumerate(traces))
     labels = [contender.label for contender in contenders]
-    header = TraceHeader(dt, traces[0].engine, casts, {"name": "comparison", "runs": labels})
+    facts = {"name": "comparison", "runs": labels, "key_bodies": traces[0].facts.get("key_bodies")}
+    header = TraceHeader(dt, traces[0].engine, casts, facts)
     episodes = [
         replace(
             episode, env_id=index, first_frame=round(episode.first_frame * trace.dt / dt),
@@ -102,14 +103,19 @@ def together(traces: Sequence[Trace], contenders: Sequence[Contender]) -> Footag
         for episode in trace_episodes(trace)
         if episode.env_id == trace.casts[0].env_id
     ]  # fmt: skip
-    return Footage(header, count, _in_step(traces, dt, count), episodes, labels=labels)
+    return Footage(header, count, _in_step(traces, contenders, dt, count), episodes, labels=labels)
 
 
-def _in_step(traces: Sequence[Trace], dt: float, count: int) -> Iterator[Moment]:
+def _in_step(
+    traces: Sequence[Trace], contenders: Sequence[Contender], dt: float, count: int
+) -> Iterator[Moment]:
+    # of each run its own, which a film of one run has from its header
+    facts = [{"run": c.name, "samples": t.facts.get("samples")} for t, c in zip(traces, contenders, strict=True)]
     for index in range(count):
+        states = [_state_at(trace, index * dt) for trace in traces]
         yield tuple(
-            replace(_state_at(trace, index * dt), time=index * dt, step=index, env_id=number)
-            for number, trace in enumerate(traces)
+            replace(s, time=index * dt, step=index, env_id=number, annotations={**s.annotations, **facts[number]})
+            for number, s in enumerate(states)
         )
 
 

@@ -10,7 +10,7 @@ from mimickit.video.errors import VideoError
 
 def web_text(name: str) -> str:
     """The content of a file in web/."""
-    return resources.files("mimickit.video").joinpath("web", name).read_text(encoding="utf-8")
+    return resources.files("mimickit.video.pages").joinpath("web", name).read_text(encoding="utf-8")
 
 
 def filled(template: str, pieces: Mapping[str, Iterable[str]]) -> Iterator[str]:

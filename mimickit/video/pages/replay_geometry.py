@@ -8,11 +8,11 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from mimickit.video import stage_scene
 from mimickit.video.config import Quality
 from mimickit.video.snapshot import FloatArray
-from mimickit.video.stage_scene import build_scene
-from mimickit.video.trace import EnvCast
+from mimickit.video.stage import stage_scene
+from mimickit.video.stage.stage_scene import build_scene
+from mimickit.video.traces.trace import EnvCast
 
 Color = tuple[float, float, float]
 

@@ -5,9 +5,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from mimickit.video.camera.follow_spring import FollowSpring
+from mimickit.video.camera.shot import Shot
 from mimickit.video.config import VideoConfig
-from mimickit.video.follow_spring import FollowSpring
-from mimickit.video.shot import Shot
 from mimickit.video.snapshot import FloatArray
 
 _AIM_HEIGHT = 0.52  # of the subject's height: what the camera looks at

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from mimickit.video.clip import UNFINISHED, Clip, Episode
 from mimickit.video.errors import VideoError
-from mimickit.video.web_page import filled, write_whole
+from mimickit.video.pages.web_page import filled, write_whole
 
 FILE_NAME = "index.html"
 _MAX_EPISODES = 12  # of a clip, that are listed one by one

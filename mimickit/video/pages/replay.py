@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from mimickit.video.errors import VideoError
-from mimickit.video.replay_geometry import Color, MeshStore, figure_of, look, run_colors
-from mimickit.video.replay_states import POS_STEPS, ROT_STEPS, StateEncoder
-from mimickit.video.trace import EnvCast, Trace, TraceError
-from mimickit.video.web_page import filled, web_text, write_whole
+from mimickit.video.pages.replay_geometry import Color, MeshStore, figure_of, look, run_colors
+from mimickit.video.pages.replay_states import POS_STEPS, ROT_STEPS, StateEncoder
+from mimickit.video.pages.web_page import filled, web_text, write_whole
+from mimickit.video.traces.trace import EnvCast, Trace, TraceError
 
 SUFFIX = ".html"
 MAX_BYTES = 100_000_000

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from mimickit.video.overlay.text import DIM, INK, Font, Frame, darken
 from mimickit.video.snapshot import Snapshot
-from mimickit.video.text import DIM, INK, Font, Frame, darken
 
 Piece = tuple[str, bool]
 """A text, and whether it is a value, which is written brighter than what it is the value of."""

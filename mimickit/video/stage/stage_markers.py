@@ -6,13 +6,15 @@ from typing import Any, NamedTuple
 
 import mujoco
 import numpy as np
+from numpy.typing import NDArray
 
-from mimickit.video.body_error import ERROR_RANGE, body_errors, error_colors
-from mimickit.video.camera_rig import CameraPose
+from mimickit.video.camera.camera_rig import CameraPose
+from mimickit.video.overlay.body_error import ERROR_RANGE, body_errors, error_colors
 from mimickit.video.snapshot import ActorPose, FloatArray, Snapshot, quat_to_matrix
-from mimickit.video.stage_scene import StageScene
+from mimickit.video.stage.stage_scene import StageScene
 
-Rgba = tuple[float, float, float, float]
+Rgba = NDArray[np.float32]
+"""(4,) in 0..1."""
 
 _GRAVITY = 9.81  # m/s^2
 _LIGHTEST = 1e-3  # kg; of what weighs less, the file says nothing of weights
@@ -26,11 +28,11 @@ _LINE_WIDTH = 1.0 / 320.0  # of the picture's height
 _FLATNESS = 0.1  # of a disc: its height by its width
 _IN_FRONT = 0.3  # how much nearer to the camera markers are drawn: a body doesn't hide its own
 _LEAST_FORCE = 0.03  # of the weight, which is worth an arrow
-_FORCE_COLOR: Rgba = (0.91, 0.13, 0.50, 0.75)
-_DISC_COLOR: Rgba = (0.91, 0.13, 0.50, 0.45)
-_KEY_COLOR: Rgba = (1.0, 0.80, 0.10, 1.0)
-_TARGET_COLOR: Rgba = (1.0, 0.90, 0.45, 0.42)
-_JOIN_COLOR: Rgba = (1.0, 0.84, 0.25, 0.90)
+_FORCE_COLOR = np.array([0.91, 0.13, 0.50, 0.75], dtype=np.float32)
+_DISC_COLOR = np.array([0.91, 0.13, 0.50, 0.45], dtype=np.float32)
+_KEY_COLOR = np.array([1.0, 0.80, 0.10, 1.0], dtype=np.float32)
+_TARGET_COLOR = np.array([1.0, 0.90, 0.45, 0.42], dtype=np.float32)
+_JOIN_COLOR = np.array([1.0, 0.84, 0.25, 0.90], dtype=np.float32)
 _GHOST_IN_FRONT = 0.1  # how much nearer to the camera a coloured ghost is drawn
 _ERROR_ALPHA = (0.34, 0.85)  # of a ghost's body without an error, and of one with a large error
 _PER_BODY = 2 + 3  # markers: an arrow and its disc; a key body, its target and what joins them
@@ -170,9 +172,9 @@ class MarkerDrawer:
             self._draw(marker, offset + scale * marker.start, offset + scale * marker.end, scale * marker.radius)
 
     def _draw(self, marker: Marker, start: FloatArray, end: FloatArray, radius: float) -> None:
-        geom, rgba = self._geoms[self._mjv.ngeom], np.array(marker.rgba, dtype=np.float32)
+        geom = self._geoms[self._mjv.ngeom]
         size = radius * _ROUND.get(marker.shape, _NO_SIZE)
-        mujoco.mjv_initGeom(geom, marker.shape, size, start, _UNTURNED, rgba)
+        mujoco.mjv_initGeom(geom, marker.shape, size, start, _UNTURNED, marker.rgba)
         if marker.shape is _ARROW:
             end = 2.0 * end - start  # an arrow is drawn half as long as mjv_connector makes it
         if marker.shape not in _ROUND:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mimickit.anim.mjcf import load_spec
-from mimickit.video.camera_rig import SubjectSize
+from mimickit.video.camera.camera_rig import SubjectSize
 from mimickit.video.config import Quality
 from mimickit.video.errors import VideoError
 from mimickit.video.snapshot import ActorSpec

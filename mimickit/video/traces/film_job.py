@@ -25,7 +25,7 @@ class FilmJob:
         self._output, self._errors = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "mimickit.video.film_job", order],
+                [sys.executable, "-m", "mimickit.video.traces.film_job", order],
                 stdin=subprocess.DEVNULL,
                 stdout=self._output,
                 stderr=self._errors,
@@ -63,7 +63,7 @@ class FilmJob:
 
 def main(order: str) -> None:
     """The process: films, and prints the side files' names as JSON."""
-    from mimickit.video.refilm import film_recorded
+    from mimickit.video.traces.refilm import film_recorded
 
     if hasattr(os, "nice"):
         os.nice(_NICENESS)

@@ -10,11 +10,19 @@ import numpy as np
 
 from mimickit.util.keys import ConfigError, nearest
 from mimickit.util.loading import load_object
-from mimickit.video.camera_path import CameraPath, load_camera_path
+from mimickit.video.camera.camera_path import CameraPath, load_camera_path
+from mimickit.video.camera.follow_spring import FollowSpring, RotationSpring, TurnSpring
+from mimickit.video.camera.framing import (
+    Follower,
+    default_distance,
+    default_target,
+    fit_distance,
+    heading,
+    swept,
+    turned,
+)
+from mimickit.video.camera.shot import CameraMode, CameraPose, Shot
 from mimickit.video.config import VideoConfig
-from mimickit.video.follow_spring import FollowSpring, RotationSpring, TurnSpring
-from mimickit.video.framing import Follower, default_distance, default_target, fit_distance, heading, swept, turned
-from mimickit.video.shot import CameraMode, CameraPose, Shot
 from mimickit.video.snapshot import FloatArray, quat_to_matrix
 
 _ZOOM_RATE = 3.0  # 1/s, of the spring on which the distance to several subjects follows

@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from mimickit.video.body_error import ERROR_RANGE, error_colors
 from mimickit.video.config import VideoConfig
-from mimickit.video.info_line import InfoLine, line_fields
 from mimickit.video.layout import Rect, Tile
+from mimickit.video.overlay.body_error import ERROR_RANGE, error_colors
+from mimickit.video.overlay.info_line import InfoLine, line_fields
+from mimickit.video.overlay.strip_chart import StripChart
+from mimickit.video.overlay.text import DIM, INK, WARNING, Font, Frame, darken, fade
 from mimickit.video.snapshot import Moment, Snapshot
-from mimickit.video.strip_chart import StripChart
-from mimickit.video.text import DIM, INK, WARNING, Font, Frame, darken, fade
 
 _CHART = (0.36, 0.24)  # of a tile's width and height
 _CHART_LENGTH, _NARROW = 22, 0.55  # capitals of width that a chart has if that is no larger share of a narrow tile

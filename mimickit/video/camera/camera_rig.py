@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from mimickit.video.cameras import CAMERA_MODES, make_camera
+from mimickit.video.camera.cameras import CAMERA_MODES, make_camera
+from mimickit.video.camera.framing import was_moved
+from mimickit.video.camera.shot import CameraMode, CameraPose, Shot, SubjectSize
 from mimickit.video.config import VideoConfig
-from mimickit.video.framing import was_moved
-from mimickit.video.shot import CameraMode, CameraPose, Shot, SubjectSize
 from mimickit.video.snapshot import FloatArray
 
 __all__ = ["CAMERA_MODES", "CameraMode", "CameraPose", "CameraRig", "Shot", "SubjectSize", "make_camera"]

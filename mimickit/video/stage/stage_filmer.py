@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mimickit.video.camera_rig import CameraPose, CameraRig
+from mimickit.video.camera.camera_rig import CameraPose, CameraRig
 from mimickit.video.config import EnvLayout, GhostMode
 from mimickit.video.layout import Tile
 from mimickit.video.production import ClipPlan, FilmPlan
 from mimickit.video.snapshot import ActorPose, ActorSpec, FloatArray, Moment, Snapshot
-from mimickit.video.stage import Frame, Stage, camera_axes
-from mimickit.video.stage_markers import Marks
-from mimickit.video.stage_scene import subject_color
+from mimickit.video.stage.stage import Frame, Stage, camera_axes
+from mimickit.video.stage.stage_markers import Marks
+from mimickit.video.stage.stage_scene import subject_color
 
 _BESIDE = 0.75  # of the subject's height, between the subject and a ghost beside it
 _MAX_REACH = 10.0  # m around the subject in which other actors have a shadow

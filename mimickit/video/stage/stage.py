@@ -9,13 +9,13 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from mimickit.video import gl
-from mimickit.video.camera_rig import CameraPose, SubjectSize
+from mimickit.video.camera.camera_rig import CameraPose, SubjectSize
 from mimickit.video.config import Quality
 from mimickit.video.errors import VideoError
 from mimickit.video.layout import Rect
 from mimickit.video.snapshot import ActorSpec, FloatArray, Snapshot, quat_to_matrix
-from mimickit.video.stage_markers import (
+from mimickit.video.stage import gl
+from mimickit.video.stage.stage_markers import (
     NO_MARKS,
     Marker,
     MarkerDrawer,
@@ -24,7 +24,7 @@ from mimickit.video.stage_markers import (
     before_the_actor,
     max_markers,
 )
-from mimickit.video.stage_scene import StageScene, build_scene, ground_origin, key_light_position
+from mimickit.video.stage.stage_scene import StageScene, build_scene, ground_origin, key_light_position
 
 Frame = NDArray[np.uint8]
 

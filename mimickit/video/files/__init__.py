@@ -1,0 +1,1 @@
+"""What clips become on disk: names, encoders, writers."""

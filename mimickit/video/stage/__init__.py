@@ -1,0 +1,1 @@
+"""The Stage: a MuJoCo scene made only for filming."""

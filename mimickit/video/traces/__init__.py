@@ -1,0 +1,1 @@
+"""Recordings that are kept, filmed again and compared."""
