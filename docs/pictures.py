@@ -19,14 +19,14 @@ from mimickit.video.traces.trace import Trace
 
 OUT = Path(__file__).parent / "film"
 SIZE = {"width": 480, "height": 270}
-MODES = ("track", "side", "front", "top", "orbit", "chase", "first_person", "still")
+MODES = ("track", "side", "front", "top", "orbit", "chase", "first_person")
 PATH = """
 - {time: 0, eye: [4, -5, 2.5], target: [1, 0, 0.9], fov: 40}
-
 - {time: 3, eye: [7, 2.5, 1.2], target: [3, 0, 0.9], fov: 45}
 """
 PICTURES: dict[str, dict[str, Any]] = {
     **{f"camera_{name}": {"camera": name, "ghost": "off"} for name in MODES},
+    "camera_still": {"camera": "still", "position": (2.5, -4.5, 1.6), "target": (2.5, 0, 0.9)},
     "views_split": {"views": "track,side,front,top"},
     "views_pip": {"views": "track,first_person,top", "view_layout": "pip"},
     "envs_tiles": {"envs": "0,1,2,3"},

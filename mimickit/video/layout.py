@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mimickit.video.config import EnvLayout, VideoConfig, ViewLayout
 
@@ -51,6 +51,8 @@ class Tile:
     """Indices into the moment's snapshots; the camera follows the first, or keeps all in view."""
     label: str | None = None
     """Written in its corner."""
+    names: tuple[str, ...] = ()
+    """Of several subjects in one scene: what each is called."""
 
 
 @dataclass(frozen=True)
@@ -68,12 +70,19 @@ def plan_layouts(config: VideoConfig, env_ids: Sequence[int], labels: Sequence[s
     groups = _groups(config, env_ids, names)
     cameras = config.cameras
     if config.view_layout is ViewLayout.SEPARATE and len(cameras) > 1:
-        return [
+        layouts = [
             ClipLayout(_tiles(group, (camera,), config, whole), suffix + f"_{camera.rpartition(':')[2]}")
             for group, suffix in groups
             for camera in cameras
         ]
-    return [ClipLayout(_tiles(group, cameras, config, whole), suffix) for group, suffix in groups]
+    else:
+        layouts = [ClipLayout(_tiles(group, cameras, config, whole), suffix) for group, suffix in groups]
+    return [replace(layout, tiles=tuple(_named(tile, names) for tile in layout.tiles)) for layout in layouts]
+
+
+def _named(tile: Tile, names: Sequence[str]) -> Tile:
+    """The tile, with the names of its subjects if there are several."""
+    return replace(tile, names=tuple(names[i] for i in tile.subjects)) if len(tile.subjects) > 1 else tile
 
 
 _Group = list[tuple[tuple[int, ...], str | None]]  # of each cell: its environments and its label

@@ -110,8 +110,12 @@ def test_neighbours_stand_on_one_ground_and_all_are_in_view(tmp_path: Path) -> N
     engine = make(tmp_path, num_envs=3, envs="0,1,2", env_layout="scene", width=320, height=160)
     clip = film(engine, 3)
     engine.close()
-    columns = np.flatnonzero(red(read_frames(clip.path)[-1]).sum(axis=0))
+    frame = read_frames(clip.path)[-1][60:].astype(int)  # below the legend
+    is_colourful = frame.max(axis=-1) - frame.min(axis=-1) > 60
+    columns = np.flatnonzero(is_colourful.sum(axis=0) > 1)
     assert len(np.flatnonzero(np.diff(columns) > 3)) == 2  # three characters apart
+    orange, teal = (frame[..., 0] > frame[..., 2] + 60), (frame[..., 2] > frame[..., 0] + 40)
+    assert min(orange.sum(), teal.sum()) > 30  # each in a colour of its own, whatever its file says
 
 
 def test_environments_keep_in_step_when_one_begins_anew(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def test_separate_clips_have_names_of_their_own() -> None:
 def test_environments_in_one_scene_share_a_tile() -> None:
     for name in ("scene", "overlaid"):
         (layout,) = layouts((0, 3, 7), env_layout=name)
-        assert [tile.subjects for tile in layout.tiles] == [(0, 1, 2)]
+        assert [(t.subjects, t.names) for t in layout.tiles] == [((0, 1, 2), ("env 0", "env 3", "env 7"))]
 
 
 def test_views_of_several_environments_are_split_again() -> None:

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mimickit.video.files import encoders
 from mimickit.video.config import Codec, Quality, VideoFormat
 from mimickit.video.errors import VideoError
+from mimickit.video.files import encoders
 from mimickit.video.files.encoders import find_ffmpeg, limit_fps
 from mimickit.video.files.frame_writer import FrameWriter, Writer, finalize, open_writer
 from mimickit.video.files.names import beside, discard_part, format_of, free_name, part_of, reserve_name, suffix_of

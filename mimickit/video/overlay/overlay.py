@@ -9,6 +9,7 @@ from mimickit.video.config import VideoConfig
 from mimickit.video.layout import Rect, Tile
 from mimickit.video.overlay.body_error import ERROR_RANGE, error_colors
 from mimickit.video.overlay.info_line import InfoLine, line_fields
+from mimickit.video.overlay.legend import Legend
 from mimickit.video.overlay.strip_chart import StripChart
 from mimickit.video.overlay.text import DIM, INK, WARNING, Font, Frame, darken, fade
 from mimickit.video.snapshot import Moment, Snapshot
@@ -79,6 +80,7 @@ class _TileOverlay:
         line_height = min(int(_LINE_HEIGHT * rect.height), self._line_bottom - self._top)
         self._line = InfoLine(self._font, line_width, line_height)
         self._bar = _ColorBar(self._font) if has_bar else None
+        self._legend = Legend(self._font, tile.names) if tile.names and not is_inset else None
 
     def draw(self, frame: Frame, moment: Moment) -> None:
         rect, shown = self._tile.rect, [moment[index] for index in self._tile.subjects]
@@ -89,6 +91,8 @@ class _TileOverlay:
         if self._is_inset:
             _frame_in(view, max(1, round(self._font.capital / 8)))
         right = self._draw_label(view, has_ended)
+        if self._legend is not None:
+            self._legend.draw(view, self._margin, self._top if right else self._margin, shown)
         if self._bar is not None:
             self._bar.draw(view, right + self._margin, self._right_edge(self._panel_height), self._margin)
         self._draw_chart(view, shown[0])

@@ -8,9 +8,9 @@ from typing import Any
 import mujoco
 import numpy as np
 
+from mimickit.video import palette
 from mimickit.video.config import Quality
 from mimickit.video.snapshot import FloatArray
-from mimickit.video.stage import stage_scene
 from mimickit.video.stage.stage_scene import build_scene
 from mimickit.video.traces.trace import EnvCast
 
@@ -90,19 +90,19 @@ def figure_of(cast: EnvCast, num_ghosts: int, color: Color | None, meshes: MeshS
 def look() -> dict[str, Any]:
     """Sky, ground and lights as in the films."""
     return {
-        "haze": stage_scene._HAZE,
-        "zenith": stage_scene._ZENITH,
-        "floor": stage_scene._FLOOR,
-        "floor_other": stage_scene._FLOOR_OTHER,
-        "line": stage_scene._LINE,
-        "distant_floor": _short(stage_scene._distant_floor()),
-        "cell": stage_scene._CELL,
-        "ambient": _short(stage_scene._AMBIENT),
-        "key": _short(stage_scene._KEY_COLOR),
-        "key_direction": _short(stage_scene._KEY_DIRECTION),
-        "rim": _short(stage_scene._RIM_COLOR),
-        "rim_direction": _short(stage_scene._RIM_DIRECTION),
-        "fill": stage_scene._FILL,
+        "haze": palette.HAZE,
+        "zenith": palette.ZENITH,
+        "floor": palette.FLOOR,
+        "floor_other": palette.FLOOR_OTHER,
+        "line": palette.LINE,
+        "distant_floor": _short(palette.distant_floor()),
+        "cell": palette.CELL,
+        "ambient": _short(palette.AMBIENT),
+        "key": _short(palette.KEY_COLOR),
+        "key_direction": _short(palette.KEY_DIRECTION),
+        "rim": _short(palette.RIM_COLOR),
+        "rim_direction": _short(palette.RIM_DIRECTION),
+        "fill": palette.FILL,
     }
 
 
@@ -110,9 +110,9 @@ def run_colors(count: int) -> list[Color | None]:
     """A colour for each of several runs; one alone keeps the films' colours."""
     if count == 1:
         return [None]
-    palette = stage_scene._ACTOR_COLORS
-    darker = [(0.6 * red, 0.6 * green, 0.6 * blue) for red, green, blue in palette]
-    return [(*palette, *darker)[index % (2 * len(palette))] for index in range(count)]
+    bright = palette.SUBJECT_COLORS
+    colors = [*bright, *((0.6 * red, 0.6 * green, 0.6 * blue) for red, green, blue in bright)]
+    return [colors[index % len(colors)] for index in range(count)]
 
 
 def _is_visible(model: Any, geom: int) -> bool:

@@ -9,11 +9,11 @@ import numpy as np
 from mimickit.video.camera.camera_rig import CameraPose, CameraRig
 from mimickit.video.config import EnvLayout, GhostMode
 from mimickit.video.layout import Tile
+from mimickit.video.palette import subject_color
 from mimickit.video.production import ClipPlan, FilmPlan
 from mimickit.video.snapshot import ActorPose, ActorSpec, FloatArray, Moment, Snapshot
 from mimickit.video.stage.stage import Frame, Stage, camera_axes
 from mimickit.video.stage.stage_markers import Marks
-from mimickit.video.stage.stage_scene import subject_color
 
 _BESIDE = 0.75  # of the subject's height, between the subject and a ghost beside it
 _MAX_REACH = 10.0  # m around the subject in which other actors have a shadow
@@ -130,9 +130,8 @@ class StageFilmer:
         ):
             snapshot, offset, cast = moment[index], place * self._spacing, self._plan.header.casts[index].actors
             ghosts_of += [len(actors) + i for i in range(len(snapshot.ghosts))]
-            if is_overlaid:
-                cast = tuple(replace(actor, color=subject_color(number), alpha=_OVERLAID_ALPHA) for actor in cast)
-            actors += cast
+            alpha = _OVERLAID_ALPHA if is_overlaid else 1.0
+            actors += [replace(actor, color=subject_color(number), alpha=alpha) for actor in cast]
             poses += [(pos + offset, rot) for pos, rot in snapshot.poses]
             ghosts += [(pos + offset, rot) for pos, rot in snapshot.ghosts]
             contacts += snapshot.contacts or [np.zeros_like(pos) for pos, _ in snapshot.poses]

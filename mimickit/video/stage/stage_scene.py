@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mimickit.anim.mjcf import load_spec
+from mimickit.video import palette
 from mimickit.video.camera.camera_rig import SubjectSize
 from mimickit.video.config import Quality
 from mimickit.video.errors import VideoError
@@ -33,35 +34,12 @@ LOOKS = {
     Quality.HIGH: Look(shadow_size=4096, samples=4, slices=40),
 }
 
-# palette: a pale studio floor that dissolves into the haze under a blue sky
-_HAZE = (0.84, 0.89, 0.94)
-_ZENITH = (0.33, 0.54, 0.83)
-_FLOOR = (0.715, 0.735, 0.76)
-_FLOOR_OTHER = (0.645, 0.665, 0.695)
-_LINE = (0.86, 0.875, 0.89)
-_AMBIENT = np.array([0.41, 0.41, 0.42])
-_KEY_COLOR = np.array([0.59, 0.575, 0.55])
-_RIM_COLOR = np.array([0.12, 0.13, 0.15])
-_FILL = 0.10  # of the light that comes from the camera
-_GHOST_COLOR = (0.30, 0.72, 0.98, 0.32)
-# colours for actors whose file has none: one per actor; every second body along a limb is a shade darker
-_ACTOR_COLORS = (
-    (0.90, 0.55, 0.25),
-    (0.25, 0.60, 0.70),
-    (0.62, 0.45, 0.75),
-    (0.45, 0.65, 0.35),
-    (0.80, 0.40, 0.45),
-)
-_SHADE = 0.80
 _DEFAULT_RGBA = (0.5, 0.5, 0.5, 1.0)  # MuJoCo's own for a geom without colour
 
 _HALF = 0.6  # of the frame's height: views up to it get half the shadow map, by side
 
-_CELL = 1.0  # m, side of a ground cell
 _TEXTURE_CELLS = 2  # cells a side in the ground's texture
 _SHADOW_MARGIN = 2.6  # m around the subject that the shadow map covers
-_KEY_DIRECTION = np.array([0.38, 0.62, -1.15])  # of the key light: from behind the default camera's left shoulder
-_RIM_DIRECTION = np.array([-0.5, -0.75, -0.45])
 _FAR = 120.0  # m, to the edge of the ground
 _VISIBLE_GROUPS = 3  # geom groups 0, 1, 2 are visual by MuJoCo's convention
 
@@ -131,17 +109,12 @@ def build_scene(
     )
 
 
-def subject_color(index: int) -> tuple[float, float, float]:
-    """RGB in 0..1 by which one of several subjects is known."""
-    return _ACTOR_COLORS[index % len(_ACTOR_COLORS)]
-
-
 def ground_origin(eye: FloatArray) -> FloatArray:
     """(3,) the place near an eye (3,) in which the ground's pattern is what it is at the origin.
 
     Scenes are drawn relative to it: the ground then reaches as far around any camera, and single precision is enough.
     """
-    period = _CELL * _TEXTURE_CELLS
+    period = palette.CELL * _TEXTURE_CELLS
     return np.array([*(np.round(eye[:2] / period) * period), 0.0])
 
 
@@ -152,7 +125,7 @@ def key_light_position(subject: FloatArray) -> FloatArray:
     """
     step = 0.25
     center = np.array([*(np.round(subject[:2] / step) * step), 0.6])
-    return center - 8.0 * _KEY_DIRECTION / np.linalg.norm(_KEY_DIRECTION)
+    return center - 8.0 * palette.KEY_DIRECTION / np.linalg.norm(palette.KEY_DIRECTION)
 
 
 # ---------------------------------------------------------------------- the set
@@ -170,8 +143,8 @@ def _dressed_set(look: Look, width: int, height: int, reach: float) -> Any:
     visual.map.znear, visual.map.zfar = 0.05, _FAR
     visual.map.shadowclip = _SHADOW_MARGIN + min(reach, 40.0)
     visual.headlight.active = 1
-    visual.headlight.ambient = _AMBIENT
-    visual.headlight.diffuse = [_FILL] * 3
+    visual.headlight.ambient = palette.AMBIENT
+    visual.headlight.diffuse = [palette.FILL] * 3
     visual.headlight.specular = [0.0, 0.0, 0.0]
     _add_lights(spec, casts_shadow=look.shadow_size > 0)
     _add_ground_and_sky(spec)
@@ -180,8 +153,8 @@ def _dressed_set(look: Look, width: int, height: int, reach: float) -> Any:
 
 def _add_lights(spec: Any, *, casts_shadow: bool) -> None:
     for name, direction, color, shadow in (
-        ("key", _KEY_DIRECTION, _KEY_COLOR, casts_shadow),
-        ("rim", _RIM_DIRECTION, _RIM_COLOR, False),
+        ("key", palette.KEY_DIRECTION, palette.KEY_COLOR, casts_shadow),
+        ("rim", palette.RIM_DIRECTION, palette.RIM_COLOR, False),
     ):
         light = spec.worldbody.add_light(name=name)
         light.type = mujoco.mjtLightType.mjLIGHT_DIRECTIONAL
@@ -206,7 +179,7 @@ def _add_ground_and_sky(spec: Any) -> None:
     )  # fmt: skip
     material = spec.add_material(name="ground", texuniform=True, specular=0.0, shininess=0.0, reflectance=0.0)
     material.textures[mujoco.mjtTextureRole.mjTEXROLE_RGB] = "ground"
-    material.texrepeat = [2.0 / (_CELL * _TEXTURE_CELLS)] * 2  # of half a unit, which is how MuJoCo sizes planes
+    material.texrepeat = [2.0 / (palette.CELL * _TEXTURE_CELLS)] * 2  # of half a unit, which is how MuJoCo sizes planes
     spec.worldbody.add_geom(name="ground", type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0, 0, 1], material="ground")
 
 
@@ -224,10 +197,10 @@ def _ground_pixels() -> NDArray[np.uint8]:
     size = cell * _TEXTURE_CELLS
     x, y = np.meshgrid(np.arange(size), np.arange(size))
     other = ((x // cell + y // cell) % 2)[..., None]
-    color = np.where(other, _FLOOR_OTHER, _FLOOR)
+    color = np.where(other, palette.FLOOR_OTHER, palette.FLOOR)
     to_line = np.minimum.reduce([x % cell, cell - 1 - x % cell, y % cell, cell - 1 - y % cell])
     line = np.clip((6.0 - to_line) / 2.0, 0.0, 1.0)[..., None]
-    return _to_bytes(color * (1.0 - line) + np.array(_LINE) * line)
+    return _to_bytes(color * (1.0 - line) + np.array(palette.LINE) * line)
 
 
 @functools.cache
@@ -241,20 +214,10 @@ def _sky_pixels() -> NDArray[np.uint8]:
     cap = 1 / np.sqrt(1 + across**2 + down**2)
     elevation = np.stack([side, side, cap, -cap, side, side])
     rise = np.clip(elevation, 0.0, 1.0)[..., None]
-    sky = np.array(_HAZE) + (np.array(_ZENITH) - np.array(_HAZE)) * rise**0.65
-    color = _distant_floor() + (sky - _distant_floor()) * np.clip(rise / 0.045, 0.0, 1.0) ** 0.8
+    sky = np.array(palette.HAZE) + (np.array(palette.ZENITH) - np.array(palette.HAZE)) * rise**0.65
+    color = palette.distant_floor() + (sky - palette.distant_floor()) * np.clip(rise / 0.045, 0.0, 1.0) ** 0.8
     color = color + (np.random.default_rng(0).random(color.shape[:-1])[..., None] - 0.5) / 255.0
     return _to_bytes(color.reshape(6 * n, n, 3))
-
-
-def _distant_floor() -> FloatArray:
-    """(3,) what the lit cells blur into at the horizon, so that floor and sky meet without an edge."""
-
-    def falls(direction: FloatArray) -> float:
-        return float(-direction[2] / np.linalg.norm(direction))
-
-    light = _AMBIENT + _KEY_COLOR * falls(_KEY_DIRECTION) + _RIM_COLOR * falls(_RIM_DIRECTION)
-    return 0.5 * (np.array(_FLOOR) + np.array(_FLOOR_OTHER)) * light
 
 
 def _to_bytes(color: FloatArray) -> NDArray[np.uint8]:
@@ -288,7 +251,7 @@ def _paint_actor(model: Any, actor: ActorSpec, geoms: NDArray[np.int64], index: 
     if not np.any(model.geom_group[geoms] < _VISIBLE_GROUPS):
         model.geom_group[geoms] = 0  # a file with nothing but collision geoms shows those
     if actor.is_ghost:
-        _recolor(model, geoms, _GHOST_COLOR)
+        _recolor(model, geoms, palette.GHOST_COLOR)
         return
     if actor.color is not None:
         color = tuple(actor.color)
@@ -296,8 +259,8 @@ def _paint_actor(model: Any, actor: ActorSpec, geoms: NDArray[np.int64], index: 
     else:
         plain = geoms[(model.geom_matid[geoms] < 0) & np.all(np.isclose(model.geom_rgba[geoms], _DEFAULT_RGBA), axis=1)]
         for geom in plain:
-            shade = 1.0 if _depth(model, int(model.geom_bodyid[geom])) % 2 else _SHADE
-            color = _ACTOR_COLORS[index % len(_ACTOR_COLORS)]
+            shade = 1.0 if _depth(model, int(model.geom_bodyid[geom])) % 2 else palette.SHADE
+            color = palette.subject_color(index)
             model.geom_rgba[geom] = [*(shade * c for c in color), 1.0]
     model.geom_rgba[geoms, 3] *= actor.alpha
 
