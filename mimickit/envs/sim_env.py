@@ -59,6 +59,7 @@ class SimEnv(BaseEnv):
         self._episodes = torch.zeros(num_envs, dtype=torch.int64, device=device)
         self._media: dict[str, list[Media]] = {}
         self._tests = 0  # that could have been filmed
+        self._is_filming = False
         self._told_of_bad_reward = False
         self._prepare()
         self._build()
@@ -197,13 +198,16 @@ class SimEnv(BaseEnv):
             name=self._film_name(), samples=self.training_samples, seed=self._seed, **self._film_context()
         )
         self._engine.start_video_recording(None, **self._film_options())
+        self._is_filming = True
         shows_reference = self._engine.get_video_config().updated(self._film_options(), "video").shows_reference
         if shows_reference and type(self)._film_ghost is SimEnv._film_ghost:
             _log.warning("%s has no reference motion: the film shows no ghost", type(self).__name__)
 
     def _stop_filming(self) -> None:
-        self._engine.stop_video_recording()
-        self._add_media(self._engine.get_video_recordings())
+        if self._is_filming:  # not every test is
+            self._engine.stop_video_recording()
+            self._is_filming = False
+            self._add_media(self._engine.get_video_recordings())
 
     def _add_media(self, clips: Sequence[Clip]) -> None:
         for clip in clips:

@@ -66,7 +66,16 @@ def side_file(media: Video) -> dict[str, Any]:
     return json.loads(media.side_file.read_text())
 
 
-@pytest.mark.parametrize("video", [{}, {"ghost": "beside", "overlay": True, "camera": "orbit", "env": 2}])
+@pytest.mark.parametrize(
+    "video",
+    [
+        {},
+        {"ghost": "beside", "overlay": "true", "camera": "orbit", "env": 2},
+        {"ghost": "on", "overlay": "all", "views": "track,first_person", "envs": "0,3"},
+        {"pick": "best,worst", "quality": "draft"},
+        {"defer": True, "quality": "draft"},
+    ],
+)
 def test_filming_is_invisible_to_the_physics(tmp_path: Path, video: dict[str, Any]) -> None:
     """Training, a whole test phase with resets, and training again: bit for bit the same with and without video."""
     traces = []
@@ -77,7 +86,7 @@ def test_filming_is_invisible_to_the_physics(tmp_path: Path, video: dict[str, An
             env.set_mode(mode)
             trace += run(env, 50 if mode is EnvMode.TEST else 20)
         traces.append(trace)
-        assert bool(env.pop_media()) == (out_dir is not None)
+        assert bool(env.pop_media(wait=True)) == (out_dir is not None)
         env.close()
     assert len(traces[0]) == len(traces[1])
     assert all(torch.equal(a, b) for a, b in zip(*traces, strict=True))
@@ -184,6 +193,43 @@ def test_clips_of_one_folder_are_all_kept(tmp_path: Path) -> None:
     clips = sorted(tmp_path.glob("*.mp4"))
     assert len(clips) == 4
     assert all(len(frames_of(clip)) >= 4 for clip in clips)
+
+
+def test_every_second_test_is_filmed(tmp_path: Path) -> None:
+    env = make(tmp_path, video={"every": 2, "quality": "draft"})
+    filmed = []
+    for number in range(4):
+        env.set_training_progress(number)
+        env.set_mode(EnvMode.TEST)
+        run(env, 2)
+        env.set_mode(EnvMode.TRAIN)
+        filmed.append([media.path.name for media in env.pop_media().get("test_video", [])])
+    env.close()
+    assert filmed == [["humanoid_walk_000000000000.mp4"], [], ["humanoid_walk_000000000002.mp4"], []]
+    page = (tmp_path / "index.html").read_text()
+    assert all(name in page for names in filmed for name in names)
+
+
+def test_best_and_worst_are_those_of_all_environments(tmp_path: Path) -> None:
+    env = make(tmp_path, video={"pick": "best,worst", "quality": "draft"}, episode_length=0.5)
+    env.set_mode(EnvMode.TEST)
+    env.reset()
+    returns, going = torch.zeros(4), torch.ones(4, dtype=torch.bool)
+    g = torch.Generator().manual_seed(1)
+    while going.any():
+        _, reward, done, _ = env.step(0.5 * torch.randn(4, env.action_space.shape[0], generator=g))
+        returns += torch.where(going, reward, 0.0)
+        going &= done == 0
+        env.reset(torch.nonzero(done).squeeze(-1))
+    env.set_mode(EnvMode.TRAIN)
+    media = env.pop_media()
+    env.close()
+    for pick, index in (("best", int(returns.argmax())), ("worst", int(returns.argmin()))):
+        (clip,) = media[f"test_video_{pick}"]
+        assert isinstance(clip, Video)
+        facts = side_file(clip)
+        assert facts["env_id"] == index
+        assert facts["episodes"][0]["return"] == pytest.approx(float(returns[index]), abs=1e-4)
 
 
 def test_film_number_4095_of_4096_shows_its_own_character(tmp_path: Path) -> None:
