@@ -200,7 +200,7 @@ class VideoRecorder(abc.ABC):
                 continue
             self._shelf.add(found, self._config)
             clips += found
-        return clips
+        return [clip for clip in clips if clip.path.exists()]  # of several the older may be kept no longer
 
     def _film_later(self, trace: Path) -> None:
         """Film what was only traced: in a process of its own, or, picked episodes, now that they are known."""

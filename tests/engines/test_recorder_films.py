@@ -38,6 +38,11 @@ def film_episodes(engine: MujocoEngine, lengths: tuple[int, ...] = (7, 5), **opt
     return clip
 
 
+def film_or_put_off(engine: MujocoEngine, steps: int) -> None:
+    with engine.recording():
+        step(engine, steps)
+
+
 def refilm(clip: Clip, path: Path, **options: Any) -> Clip:
     assert clip.trace is not None
     with Trace(clip.trace) as trace:
@@ -188,6 +193,17 @@ def test_a_film_that_is_put_off_is_made_in_a_process_of_its_own(tmp_path: Path) 
     assert live is not None
     for a, b in zip(read_frames(clip.path), read_frames(live.path), strict=True):
         assert np.array_equal(a, b)
+
+
+def test_what_is_no_longer_kept_goes_with_all_that_lies_beside_it(tmp_path: Path) -> None:
+    engine = make(tmp_path, defer=True, replay=True, keep_last=1)
+    for _ in range(2):
+        film_or_put_off(engine, 2)
+    (clip,) = engine.get_video_recorder().pop_deferred(wait=True)
+    engine.close()
+    assert clip.replay == tmp_path / "videos" / "film_001.html"
+    names = sorted(path.name for path in (tmp_path / "videos").iterdir())
+    assert names == ["film_001.html", "film_001.json", "film_001.mp4", "film_001.trace"]
 
 
 def test_a_film_that_was_put_off_and_fails_is_reported_and_its_trace_kept(

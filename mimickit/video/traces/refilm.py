@@ -77,7 +77,7 @@ def film(footage: Footage, config: VideoConfig, path: Path, filmer: Filmer | Non
     own = filmer is None
     filmer = StageFilmer() if filmer is None else filmer
     notes = list(footage.notes)
-    plan = make_plan(replace(config, trace=False), footage.header, path, notes, labels=footage.labels)
+    plan = make_plan(replace(config, trace=False, replay=False), footage.header, path, notes, labels=footage.labels)
     limit = None if config.max_seconds is None else config.max_seconds * plan.clock.fps + 1e-6
     try:
         production = Production(plan, filmer)
@@ -146,8 +146,9 @@ def film_recorded(trace_file: Path, config: VideoConfig, path: Path) -> list[Cli
 
 
 def _kept_with(clips: list[Clip], trace_file: Path) -> list[Clip]:
-    """The clips, their side files naming the trace beside them."""
-    kept = [replace(clip, trace=trace_file) for clip in clips]
+    """The clips, their side files naming the trace and the replay page beside them."""
+    page = beside(trace_file, ".html")
+    kept = [replace(clip, trace=trace_file, replay=page if page.is_file() else None) for clip in clips]
     for clip in kept:
         clip.write_side_file()
     return kept
