@@ -23,6 +23,7 @@ class Kind(enum.Enum):
 BUILT_IN: dict[Kind, dict[str, str]] = {
     Kind.ENGINE: {
         "mujoco": "mimickit.engines.mujoco_engine:MujocoEngine",
+        "newton": "mimickit.engines.newton_engine:NewtonEngine",
     },
     Kind.ENV: {
         "deepmimic": "mimickit.envs.deepmimic_env:DeepMimicEnv",

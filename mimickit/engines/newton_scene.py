@@ -13,6 +13,7 @@ import newton  # noqa: TID253  (this module is imported by the Newton engine alo
 import numpy as np
 import warp as wp  # noqa: TID253
 
+_ONE_DOMAIN = 1  # collision bits mean the same on all shapes, and so are kept
 _SOLREF_AS_GIVEN = 1  # Newton's mode for a MuJoCo solref that is not to be derived from a stiffness
 _GEOM = mujoco.mjtGeom
 
@@ -114,6 +115,7 @@ def _geom_attributes(mj: Any, geom: int) -> dict[str, Any]:
     return {
         "mujoco:contype": int(mj.geom_contype[geom]) & 0xFFFFFFFF,
         "mujoco:conaffinity": int(mj.geom_conaffinity[geom]) & 0xFFFFFFFF,
+        "mujoco:collision_mask_domain": _ONE_DOMAIN,
         "mujoco:condim": int(mj.geom_condim[geom]),
         "mujoco:geom_priority": int(mj.geom_priority[geom]),
         "mujoco:geom_solmix": float(mj.geom_solmix[geom]),

@@ -67,7 +67,8 @@ class PPOConfig(AgentConfig):
     fail_value: float = 0.0
     """What the state in which an episode failed is worth."""
     succ_value: float | None = None
-    """What the state in which an episode succeeded is worth; none: the best reward for ever, bound / (1 - discount)."""
+    """What the state in which an episode succeeded is worth; none: the best reward for ever, bound / (1 - discount).
+    A clip that is played to its end is a success: 0 counts the rewards up to it and nothing beyond."""
     parallel_update: bool = True
     """Update policy and value function, which share nothing, in two threads (CPU only); the result is the same."""
 
