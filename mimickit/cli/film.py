@@ -1,7 +1,8 @@
 """The modes that need no simulation: they work on traces and clips that runs have left."""
 
+import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -10,18 +11,20 @@ from mimickit.cli.sources import VIDEO, Block, true_sources
 from mimickit.config import load_yaml
 from mimickit.util.keys import ConfigError
 from mimickit.video.config import VideoConfig
+from mimickit.video.errors import VideoError
 from mimickit.video.files.names import beside, suffix_of
+from mimickit.video.pages.run_index import FILE_NAME as INDEX_FILE
+from mimickit.video.pages.run_index import write_index
 from mimickit.video.traces.compare import compare, find_contender
-from mimickit.video.traces.refilm import film, trace_footage
+from mimickit.video.traces.refilm import film, film_picks, trace_footage
 from mimickit.video.traces.trace import Trace, is_trace
 
 # what of a trace's own configuration is not about the picture
 _NOT_PICTURE = (
-    "enabled", "trace", "replay", "defer", "pick", "every", "keep_last", "keep_best", "max_seconds", "strict",
-    "out_dir",
+    "enabled", "trace", "replay", "defer", "every", "keep_last", "keep_best", "max_seconds", "strict", "out_dir",
 )  # fmt: skip
-# a flag for one goes before the trace's own several
-_ONE_OF = {"env": "envs", "camera": "views"}
+# flags that go before what the trace's own configuration says of others
+_INSTEAD_OF = {"env": ("envs", "pick"), "envs": ("pick",), "env_layout": ("pick",), "camera": ("views",)}
 
 
 def run_without_simulation(request: Request) -> None:
@@ -44,9 +47,20 @@ def _film(request: Request) -> list[Path]:
             config = _config(request, trace.video)
             name = beside(path.with_name(path.name.removesuffix(".part")), suffix_of(config.format))
             folder = request.options.out_dir or path.parent
+            if config.pick:
+                clips += film_picks(trace, config, folder / name.name)
+                continue
             ids = config.envs or ((config.env,) if "env" in request.video else ())
             clips += film(trace_footage(trace, ids), config, folder / name.name)
+    _renew_pages(clip.path.parent for clip in clips)
     return [clip.path for clip in clips]
+
+
+def _renew_pages(folders: Iterable[Path]) -> None:
+    """Where a run's clips have a page, bring it up to date."""
+    for folder in dict.fromkeys(folders):
+        if (folder / INDEX_FILE).is_file():
+            write_index(folder)
 
 
 def _compare(request: Request) -> list[Path]:
@@ -54,7 +68,10 @@ def _compare(request: Request) -> list[Path]:
     if len(runs) < 2:
         place = request.place("runs")
         raise ConfigError(f"{place}: expected run folders, traces or clips, two or more, found {len(runs)}")
-    contenders = [find_contender(Path(run), label) for run, label in zip(runs, labels, strict=True)]
+    try:
+        contenders = [find_contender(Path(run), label) for run, label in zip(runs, labels, strict=True)]
+    except (VideoError, OSError, ValueError) as error:
+        raise ConfigError(f"{request.place('runs')}: {error}") from None
     config = _config(request, {"overlay": "time,return"})
     folder = request.options.out_dir or Path("output") / f"compare_{time.strftime('%Y-%m-%d_%H-%M-%S')}"
     return [clip.path for clip in compare(contenders, config, folder / f"comparison{suffix_of(config.format)}")]
@@ -67,9 +84,18 @@ def _replay(request: Request) -> list[Path]:
     labels = _labels(request, len(traces))
     names = [label or _name_of(path) for path, label in zip(traces, labels, strict=True)]
     folder = request.options.out_dir or traces[0].parent
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"{request.place('out_dir')}: can't make {folder}: {error.strerror}") from None
     page = folder / f"{'_'.join(_name_of(path) for path in traces[:4])}.html"
-    return [write_replay(traces, page, labels=names)]
+    for number in itertools.count(1):
+        if not page.exists():
+            break
+        page = page.with_name(f"{'_'.join(_name_of(path) for path in traces[:4])}_{number:03d}.html")
+    write_replay(traces, page, labels=names)
+    _renew_pages([folder])
+    return [page]
 
 
 def _traces(request: Request) -> list[Path]:
@@ -83,7 +109,8 @@ def _traces(request: Request) -> list[Path]:
 
 def _trace_of(path: Path, place: str) -> Path:
     if path.is_dir():
-        found = sorted(path.rglob("*.trace"), key=lambda trace: trace.stat().st_mtime)
+        # of a run that was killed there may be none but one without an end
+        found = sorted(path.rglob("*.trace"), key=_age) or sorted(path.rglob("*.trace.part"), key=_age)
         if not found:
             raise ConfigError(f"{place}: expected a trace or a folder with traces in it, found none in {path}")
         return found[-1]
@@ -97,11 +124,15 @@ def _trace_of(path: Path, place: str) -> Path:
     return path
 
 
+def _age(path: Path) -> int:
+    return path.stat().st_mtime_ns
+
+
 def _labels(request: Request, count: int) -> list[str | None]:
-    labels = request.options.labels
+    labels = [label for word in request.options.labels for label in word.split(",")]
     if labels and len(labels) != count:
         raise ConfigError(f"{request.place('labels')}: expected one for each of the {count}, found {len(labels)}")
-    return list(labels) if labels else [None] * count
+    return [*labels] if labels else [None] * count
 
 
 def _name_of(path: Path) -> str:
@@ -110,13 +141,15 @@ def _name_of(path: Path) -> str:
 
 def _config(request: Request, base: dict[str, Any]) -> VideoConfig:
     """How to film: base (a trace's own configuration), an engine file's video block if one was named, and the flags."""
-    values = {key: value for key, value in base.items() if key not in _NOT_PICTURE}
+    values = {key: value for key, value in base.items() if key not in _NOT_PICTURE and value not in (None, [])}
+    if values.get("pick"):  # every environment was traced to pick from
+        values.pop("envs", None)
     if "engine_config" in request.given:
         values |= load_yaml(request.options.engine_config, request.place("engine_config")).get("video") or {}
     flags = {name: " ".join(given.words) or "true" for name, given in request.video.items() if name != "enabled"}
-    for one, several in _ONE_OF.items():
-        if one in flags and several not in flags:
-            values.pop(several, None)
+    for flag, others in _INSTEAD_OF.items():
+        if flag in flags:
+            values = {key: value for key, value in values.items() if key not in others}
     origins = dict.fromkeys(values, "the trace's own configuration")
     origins |= {name: request.place(f"video_{name}") for name in flags}
     block = Block({**values, **flags}, VIDEO, origins)

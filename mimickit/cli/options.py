@@ -116,6 +116,8 @@ SIZE_FLAG = Flag("video_size", str, None, "Width and height at once, for instanc
 
 TRAINING_ONLY = ("max_samples", "save_int_models")
 WITHOUT_SIMULATION = (Mode.FILM, Mode.COMPARE, Mode.REPLAY)
+TAKEN_WITHOUT = ("mode", "arg_file", "out_dir", "trace", "runs", "labels", "engine_config")  # and how to film
+NO_PICTURE = ("trace", "replay", "defer", "every", "keep_last", "keep_best", "strict")  # of the video flags
 ONLY_IN = {"trace": (Mode.FILM, Mode.REPLAY), "runs": (Mode.COMPARE,), "labels": (Mode.COMPARE, Mode.REPLAY)}
 
 # lowest and highest value of a number
@@ -247,6 +249,12 @@ def _check_effects(request: Request) -> None:
     for name, modes in ONLY_IN.items():
         if name in given and options.mode not in modes:
             raise ConfigError(f"{request.place(name)} has no effect in --mode {options.mode.value}")
+    if options.mode in WITHOUT_SIMULATION:
+        for name, words in given.items():
+            is_picture = name.startswith("video_") and name.removeprefix("video_") not in NO_PICTURE
+            is_taken = name in TAKEN_WITHOUT or (is_picture and options.mode is not Mode.REPLAY)
+            if words.on_command_line and not is_taken:
+                raise ConfigError(f"{request.place(name)} has no effect in --mode {options.mode.value}")
     for name, words in given.items():
         # in an arg file, which may serve many runs, such a flag is no mistake
         if name.startswith("wandb_") and words.on_command_line and "wandb" not in options.logger:

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,14 +11,12 @@ from torch import Tensor
 
 from mimickit.engines.engine import ControlMode, Engine, ObjType
 from mimickit.engines.mujoco_scene import ObjectLayout, ObjectSpec, Scene, SceneBuilder
+from mimickit.engines.newton_joints import Joints
 from mimickit.engines.video_recorder import VideoRecorder
 from mimickit.util.keys import ConfigError, as_int, nearest
-from mimickit.util.rotations import exp_map_to_quat, quat_conjugate, quat_rotate, quat_to_exp_map
+from mimickit.util.rotations import quat_rotate
 from mimickit.video.config import VideoConfig
 from mimickit.video.snapshot import ActorPose, ActorSpec, FloatArray
-
-if TYPE_CHECKING:
-    from mimickit.engines.newton_sim import NewtonSim
 
 _log = logging.getLogger("mimickit.engines")
 _TOO_FAR = 1e10  # of a coordinate or a velocity: MuJoCo's own limit of what can't be meant
@@ -80,10 +78,11 @@ class NewtonEngine(Engine):
 
         if self._scene is not None:
             raise RuntimeError("initialize_sim: called twice")
+        _log.info("building the Newton simulation; the first time, its kernels are compiled, which takes a minute")
         self._scene = self._builder.build(self._control_mode, self.get_sim_timestep())
         self._objs = self._scene.objects
-        self._balls = [torch.from_numpy(np.sort(obj.ball_qpos, axis=1)).to(self._device) for obj in self._objs]
-        self._sim: NewtonSim = NewtonSim(
+        self._joints = [Joints(obj, self._device) for obj in self._objs]
+        self._sim = NewtonSim(
             self._scene,
             num_envs=self._num_envs,
             device=self._device,
@@ -92,7 +91,7 @@ class NewtonEngine(Engine):
             explicit_pd=self._control_mode is ControlMode.PD_EXPLICIT,
             max_contacts=self._max_contacts,
         )
-        self._sim.set_gravity(tuple(float(g) for g in self._scene.model.opt.gravity))
+        self.set_gravity(self._scene.model.opt.gravity)
         self._time = torch.zeros(self._num_envs, dtype=torch.float64, device=self._device)
         self._failed = torch.zeros(self._num_envs, dtype=torch.bool, device=self._device)
         self._pushed = False
@@ -149,8 +148,9 @@ class NewtonEngine(Engine):
     def _restart_failed(self) -> None:
         """Find the simulations that diverged and put them back; the others have gone on undisturbed."""
         sim = self._sim
-        # a comparison with what is not a number is false
-        self._failed = ~((sim.q.abs() < _TOO_FAR).all(dim=1) & (sim.qd.abs() < _TOO_FAR).all(dim=1))
+        # a comparison with what is not a number is false; a command that is none would be clipped to a limit
+        good = [(values.abs() < _TOO_FAR).all(dim=1) for values in (sim.q, sim.qd, sim.ctrl)]
+        self._failed = ~(good[0] & good[1] & good[2])
         if bool(self._failed.any()):
             ids = self._failed.nonzero()[:, 0]
             if not self._told_of_failure:
@@ -241,25 +241,13 @@ class NewtonEngine(Engine):
         return torch.linalg.cross(self._root_velocity(obj)[:, 3:], arm)
 
     def get_dof_pos(self, obj_id: int) -> Tensor:
-        obj, q = self._objs[obj_id], self._sim.q
-        dof = torch.empty(self._num_envs, obj.info.num_dofs, device=self._device)
-        dof[:, obj.hinge_dofs] = q[:, obj.hinge_qpos]
-        dof[:, obj.ball_dofs] = quat_to_exp_map(q[:, self._balls[obj_id]])
-        return dof
+        return self._joints[obj_id].positions(self._sim.q)
 
     def get_dof_vel(self, obj_id: int) -> Tensor:
-        return self._to_child_frames(obj_id, self._sim.qd)
+        return self._joints[obj_id].velocities(self._sim.q, self._sim.qd)
 
     def get_dof_forces(self, obj_id: int) -> Tensor:
-        return self._to_child_frames(obj_id, self._sim.dof_force)
-
-    def _to_child_frames(self, obj_id: int, values: Tensor) -> Tensor:
-        """An object's dofs (num_envs, D) out of all (num_envs, nv): Newton has a ball's in its parent's frame."""
-        obj = self._objs[obj_id]
-        dof = values[:, obj.dof_qvel].clone()
-        turn = quat_conjugate(self._sim.q[:, self._balls[obj_id]])
-        dof[:, obj.ball_dofs] = quat_rotate(turn, dof[:, obj.ball_dofs])
-        return dof
+        return self._joints[obj_id].velocities(self._sim.q, self._sim.dof_force)
 
     def get_body_pos(self, obj_id: int) -> Tensor:
         return self._body(obj_id)[..., :3].clone()
@@ -327,19 +315,13 @@ class NewtonEngine(Engine):
         self._stale = True
 
     def set_dof_pos(self, env_ids: Tensor | None, obj_id: int, dof_pos: Tensor) -> None:
-        obj, ids, q = self._objs[obj_id], self._ids(env_ids), self._sim.q
-        speed = self.get_dof_vel(obj_id)  # the child's, which a turn leaves as it is
-        dof = self._own(dof_pos).expand(len(ids), -1)
-        q[ids[:, None], torch.as_tensor(obj.hinge_qpos, device=q.device)] = dof[:, obj.hinge_dofs]
-        q[ids[:, None, None], self._balls[obj_id]] = exp_map_to_quat(dof[:, obj.ball_dofs])
-        self.set_dof_vel(ids, obj_id, speed[ids])
+        ids = self._ids(env_ids)
+        vel = self.get_dof_vel(obj_id)[ids]  # in the child's frame, which a turn leaves as it is
+        self._joints[obj_id].set_positions(self._sim.q, ids, self._own(dof_pos))
+        self.set_dof_vel(ids, obj_id, vel)
 
     def set_dof_vel(self, env_ids: Tensor | None, obj_id: int, dof_vel: Tensor) -> None:
-        obj, ids = self._objs[obj_id], self._ids(env_ids)
-        vel = self._own(dof_vel).expand(len(ids), -1).clone()
-        turn = self._sim.q[ids[:, None, None], self._balls[obj_id]]
-        vel[:, obj.ball_dofs] = quat_rotate(turn, vel[:, obj.ball_dofs])
-        self._sim.qd[ids, obj.dof_qvel] = vel
+        self._joints[obj_id].set_velocities(self._sim.q, self._sim.qd, self._ids(env_ids), self._own(dof_vel))
         self._stale = True
 
     def set_body_forces(self, env_ids: Tensor | None, obj_id: int, body_id: int, forces: Tensor) -> None:
@@ -402,24 +384,26 @@ class NewtonEngine(Engine):
 
     def body_poses(self, env_id: int) -> list[ActorPose]:
         self._flush()
-        poses: FloatArray = self._sim.body_q[env_id].cpu().numpy().astype(np.float64)  # a copy
-        return [(poses[self._bodies(obj), :3], poses[self._bodies(obj), 3:]) for obj in self._objs]
+        poses: FloatArray = self._sim.body_q[env_id].cpu().numpy().astype(np.float64)
+        own = [poses[self._bodies(obj)] for obj in self._objs]
+        return [(pose[:, :3].copy(), pose[:, 3:].copy()) for pose in own]
 
     def _make_recorder(self, config: VideoConfig) -> VideoRecorder:
         from mimickit.engines.newton_recorder import NewtonRecorder
 
-        return NewtonRecorder(self, config)
+        return NewtonRecorder(self, config, self._device)
 
 
 def _require_newton(device: str) -> None:
     try:
-        import newton  # noqa: F401
         import warp as wp
+
+        wp.config.log_level = wp.LOG_WARNING  # what the run says is ours
+        import newton  # noqa: F401
     except ModuleNotFoundError as error:
         raise ConfigError(
             f"engine newton needs {error.name}, which is not installed: pip install -r requirements-newton.txt"
         ) from None
-    wp.config.quiet = True
     try:
         wp.get_device(device)
     except (ValueError, RuntimeError) as error:

@@ -24,13 +24,13 @@ def build_model(mj: Any, num_envs: int, device: str) -> Any:
     """
     world = new_builder()
     add_bodies(world, mj)
-    for geom in range(mj.ngeom):
-        if mj.geom_bodyid[geom] and (mj.geom_contype[geom] or mj.geom_conaffinity[geom]):
+    for geom in np.flatnonzero(mj.geom_bodyid).tolist():
+        if mj.geom_contype[geom] or mj.geom_conaffinity[geom]:
             add_geom(world, mj, geom, body=int(mj.geom_bodyid[geom]) - 1, attributes=_geom_attributes(mj, geom))
     _add_drives(world, mj)
     scene = new_builder()
-    for geom in np.flatnonzero(mj.geom_bodyid == 0):
-        add_geom(scene, mj, int(geom), body=-1, attributes=_geom_attributes(mj, int(geom)))
+    for geom in np.flatnonzero(mj.geom_bodyid == 0).tolist():
+        add_geom(scene, mj, geom, body=-1, attributes=_geom_attributes(mj, geom))
     scene.replicate(world, num_envs)
     return scene.finalize(device=device)
 

@@ -4,6 +4,7 @@ Everything that lives here is a torch tensor that shares its memory with Newton'
 """
 
 import contextlib
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +16,9 @@ from torch import Tensor
 
 from mimickit.engines.mujoco_scene import ObjectLayout, Scene
 from mimickit.engines.newton_scene import build_model
+
+WARP_LOCK = threading.Lock()
+"""Held while launches are captured: whatever another thread launches meanwhile would get into the graph."""
 
 _CONTACTS_A_BODY = 6  # room for contacts, by number of bodies that may touch something
 _MIN_CONTACTS = 32
@@ -54,7 +58,8 @@ class NewtonSim:
         self._sensor, self._observables, self._contacts = self._make_sensor(mj)
         self._bind(mj, num_envs)
         self._pd = _ExplicitPd(scene, self, num_envs) if explicit_pd and mj.nu else None
-        self._graph: Any = None
+        with WARP_LOCK:
+            self._graph = self._capture()
 
     def _make_sensor(self, mj: Any) -> tuple[Any, Any, Any]:
         kinds = newton.solvers.SolverMuJoCo.ObservableKind
@@ -95,10 +100,8 @@ class NewtonSim:
     # ------------------------------------------------------------------ running
 
     def step(self) -> None:
-        """One control step, from a graph that is captured at the first call."""
+        """One control step."""
         with self._on_device():
-            if self._graph is None:
-                self._graph = self._capture()
             wp.capture_launch(self._graph)
 
     def _capture(self) -> Any:
@@ -108,10 +111,11 @@ class NewtonSim:
             for values in (self.q, self.qd, self.body_q, self.body_qd, self.ctrl, self.warm_start,
                            self.total_force, self.ground_force, self.dof_force)
         ]  # fmt: skip
-        self._launch_step()
+        with self._on_device():
+            self._launch_step()
         for values, before in kept:
             values.copy_(before)
-        with wp.ScopedCapture(device=self.model.device) as capture:
+        with wp.ScopedDevice(self.model.device), wp.ScopedCapture() as capture:
             self._launch_step()
         return capture.graph
 
@@ -154,13 +158,17 @@ class NewtonSim:
 
     @contextlib.contextmanager
     def _on_device(self) -> Iterator[None]:
-        """Warp's work in the order of torch's."""
+        """Warp's launches after what torch has under way, and torch's next after them; the two have streams of their
+        own, because torch's default stream can't be captured.
+        """
         device = self.model.device
-        if device.is_cuda:
-            with wp.ScopedStream(wp.stream_from_torch(torch.cuda.current_stream(str(device)))):
-                yield
-        else:
+        if not device.is_cuda:
             yield
+            return
+        torchs = wp.stream_from_torch(torch.cuda.current_stream(str(device)))
+        device.stream.wait_stream(torchs)
+        yield
+        torchs.wait_stream(device.stream)
 
 
 class _ExplicitPd:
@@ -224,14 +232,14 @@ def _exp_map(turn: wp.quat) -> wp.vec3:
 
 @wp.kernel
 def _explicit_pd(
-    rows: wp.array(dtype=wp.vec4i),
-    joint_q: wp.array2d(dtype=wp.float32),
-    joint_qd: wp.array2d(dtype=wp.float32),
-    target: wp.array2d(dtype=wp.float32),
-    kp: wp.array(dtype=wp.float32),
-    kd: wp.array(dtype=wp.float32),
-    ctrl: wp.array2d(dtype=wp.float32),
-):
+    rows: wp.array[wp.vec4i],
+    joint_q: wp.array2d[wp.float32],
+    joint_qd: wp.array2d[wp.float32],
+    target: wp.array2d[wp.float32],
+    kp: wp.array[wp.float32],
+    kd: wp.array[wp.float32],
+    ctrl: wp.array2d[wp.float32],
+) -> None:
     env, joint = wp.tid()
     row = rows[joint]
     a, q, d = row[0], row[1], row[2]

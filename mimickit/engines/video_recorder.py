@@ -179,6 +179,8 @@ class VideoRecorder(abc.ABC):
         self._ending = None
         _ACTIVE.discard(self)
         self._last_clips = finish_clips(self._plan, wrap, self._tape.episodes(), self._notes)
+        for note in wrap.notes:
+            self._report(note, logging.INFO)
         if wrap.error is not None:
             self._fail(wrap.error)
         elif wrap.trace is not None and not self._plan.clips:

@@ -179,9 +179,9 @@ class VideoConfig:
             value = getattr(self, name)
             if value is not None:
                 _check(name, value, low, high, unit)
-        for env in (self.env, *self.envs):
-            if env < 0:
-                raise ConfigError(f"video: env: expected 0 or more, found {env}")
+        for name, values in (("env", (self.env,)), ("envs", self.envs)):
+            if min(values, default=0) < 0:
+                raise ConfigError(f"video: {name}: expected 0 or more, found {min(values)}")
         if self.position is not None and self.position == self.target:
             raise ConfigError(f"video: position and target: expected two different points, found {self.position} twice")
 
@@ -197,6 +197,9 @@ class VideoConfig:
             )
         if "dolly" in self.cameras and self.camera_path is None:
             raise ConfigError("video: camera_path is missing: a dolly needs the YAML of its key poses")
+        for name in ("replay", "defer"):
+            if getattr(self, name) and not self.trace:
+                raise ConfigError(f"video: {name} needs the trace, which trace false does without")
         if self.keep_best and self.keep_last is None:
             raise ConfigError("video: keep_best has no effect without keep_last: every clip is kept")
 

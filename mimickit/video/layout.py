@@ -1,6 +1,7 @@
 """Which clips a recording makes, and which camera and environments fill which part of their pictures."""
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -67,7 +68,7 @@ def plan_layouts(config: VideoConfig, env_ids: Sequence[int], labels: Sequence[s
     """The clips of a recording of env_ids; labels, one per environment, are written where several share a film."""
     whole = Rect(0, 0, *config.even_size)
     names = list(labels) if labels is not None else [f"env {env}" for env in env_ids]
-    groups = _groups(config, env_ids, names)
+    groups = _groups(config, env_ids, names, are_named=labels is not None)
     cameras = config.cameras
     if config.view_layout is ViewLayout.SEPARATE and len(cameras) > 1:
         layouts = [
@@ -88,11 +89,15 @@ def _named(tile: Tile, names: Sequence[str]) -> Tile:
 _Group = list[tuple[tuple[int, ...], str | None]]  # of each cell: its environments and its label
 
 
-def _groups(config: VideoConfig, env_ids: Sequence[int], names: Sequence[str]) -> list[tuple[_Group, str]]:
+def _groups(
+    config: VideoConfig, env_ids: Sequence[int], names: Sequence[str], *, are_named: bool
+) -> list[tuple[_Group, str]]:
     """For each clip the cells that its picture is divided into, and the suffix of its name."""
     indices = range(len(env_ids))
     if len(env_ids) == 1:
         return [([((0,), None)], "")]
+    if config.env_layout is EnvLayout.SEPARATE and are_named:
+        return [([((i,), names[i])], "_" + re.sub(r"[^\w.+-]+", "_", names[i])) for i in indices]
     if config.env_layout is EnvLayout.SEPARATE:
         return [([((i,), None)], f"_env{env_ids[i]}") for i in indices]
     if config.env_layout in (EnvLayout.SCENE, EnvLayout.OVERLAID):

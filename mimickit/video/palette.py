@@ -33,6 +33,12 @@ def subject_color(index: int) -> tuple[float, float, float]:
     return SUBJECT_COLORS[index % len(SUBJECT_COLORS)]
 
 
+def ghost_color(index: int) -> tuple[float, float, float, float]:
+    """RGBA of the ghost of one of several: its colour, paler."""
+    red, green, blue = (0.45 * part + 0.55 for part in subject_color(index))
+    return red, green, blue, GHOST_COLOR[3]
+
+
 def distant_floor() -> NDArray[np.float64]:
     """(3,) what the lit cells blur into at the horizon, so that floor and sky meet without an edge."""
 

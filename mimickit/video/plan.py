@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from mimickit.util.keys import ConfigError
-from mimickit.video.config import VideoConfig
+from mimickit.video.config import VideoConfig, VideoFormat
 from mimickit.video.files.encoders import limit_fps
-from mimickit.video.files.names import TRACE_SUFFIX, beside, reserve_name, suffix_of
+from mimickit.video.files.names import TRACE_SUFFIX, beside, format_of, reserve_name, suffix_of
 from mimickit.video.frame_clock import FrameClock
 from mimickit.video.layout import plan_layouts
 from mimickit.video.production import ClipPlan, FilmPlan
@@ -61,7 +61,8 @@ def clip_path(path: str | Path | None, config: VideoConfig, context: Mapping[str
         return given
     if given.suffix and not given.is_dir():
         expected = f"a folder or a {suffix} file" if suffix else "a folder"
-        raise ConfigError(f"video recording: path: expected {expected}, found {path}")
+        hint = f"; format {given.suffix[1:]} makes those" if format_of(given) is not VideoFormat.PNG else ""
+        raise ConfigError(f"video recording: path: expected {expected}, found {path}{hint}")
     return given / own
 
 

@@ -30,6 +30,8 @@ class ActorSpec:
     """RGB or RGBA in 0..1 for all of its geoms; None keeps the colours of the file."""
     alpha: float = 1.0
     """Opacity, 1 solid."""
+    ghost_color: Sequence[float] | None = None
+    """RGBA of its ghost; None is the ghosts' own."""
     is_ghost: bool = False
     """Drawn translucent in the ghost's colour and without a shadow of its own weight in the picture."""
 

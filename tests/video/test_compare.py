@@ -68,15 +68,56 @@ def test_in_step_means_the_same_time_at_different_rates(runs: list[Path]) -> Non
         trace.close()
 
 
-def test_clips_are_compared_without_traces(tmp_path: Path, runs: list[Path]) -> None:
-    contenders = [find_contender(run / "videos" / "film.mp4", name) for run, name in zip(runs, "abc", strict=True)]
-    assert all(c.trace is None for c in contenders)
-    (clip,) = compare(contenders, CONFIG, tmp_path / "c.mp4")
+def test_clips_are_compared_as_they_were_filmed(tmp_path: Path, runs: list[Path]) -> None:
+    (clip,) = compare([find_contender(run / "videos" / "film.mp4") for run in runs], CONFIG, tmp_path / "c.mp4")
     frames = read_frames(clip.path)
-    assert len(frames) == 61
+    assert (clip.engine, len(frames)) == ("clips", 61)
     assert all(red(third).sum() > 20 for third in thirds(frames[0]))
     after, last = (thirds(frames[index])[0] for index in (30, 60))
     assert np.abs(after - last).mean() < 2
+
+
+@pytest.mark.parametrize("options", [{"env_layout": "scene"}, {"views": "track,top"}, {"camera": "orbit"}])
+def test_what_a_clip_can_not_show_is_filmed_from_the_trace_beside_it(
+    tmp_path: Path, runs: list[Path], options: dict[str, str]
+) -> None:
+    config = CONFIG.updated(options, "test")
+    clips = [run / "videos" / "film.mp4" for run in runs[:2]]
+    (clip,) = compare([find_contender(path) for path in clips], config, tmp_path / "c.mp4")
+    assert clip.engine == "mujoco"
+    alone = tmp_path / "alone.mp4"
+    alone.write_bytes(clips[0].read_bytes())  # neither side file nor trace beside it
+    with pytest.raises(VideoError, match="alone: a camera, views or one scene need traces"):
+        compare([find_contender(alone), find_contender(clips[1])], config, tmp_path / "d.mp4")
+
+
+def test_a_trace_and_a_clip_are_compared_by_their_traces(tmp_path: Path, runs: list[Path]) -> None:
+    paths = [runs[0] / "videos" / "film.trace", runs[1] / "videos" / "film.mp4"]
+    (clip,) = compare([find_contender(path) for path in paths], CONFIG, tmp_path / "c.mp4")
+    assert (clip.engine, clip.num_frames) == ("mujoco", 21)
+
+
+def test_a_run_of_picked_episodes_is_compared_by_its_best(tmp_path: Path) -> None:
+    engine = make(tmp_path, num_envs=2, pick="best,worst,median")
+    recorder = engine.get_video_recorder()
+    with engine.recording():
+        for env in (0, 1):
+            recorder.begin_episode(env_id=env)
+        for _ in range(3):
+            engine.step()
+        for env in (0, 1):
+            recorder.end_episode(3, float(env), "time", env_id=env)
+    engine.close()
+    found = find_contender(tmp_path)
+    assert found.clip is not None
+    assert (found.clip.name, found.mean_return, found.trace) == ("film_best.mp4", 1.0, None)
+
+
+def test_a_run_that_was_killed_is_compared_by_what_it_left(tmp_path: Path, runs: list[Path]) -> None:
+    (tmp_path / "videos").mkdir()
+    part = tmp_path / "videos" / "film.trace.part"
+    part.write_bytes((runs[0] / "videos" / "film.trace").read_bytes())
+    assert find_contender(tmp_path).trace == part
 
 
 @pytest.mark.parametrize("layout", ["scene", "overlaid"])

@@ -11,7 +11,8 @@ from mimickit.video.config import OVERLAYS, EnvLayout, VideoConfig, ViewLayout
 from mimickit.video.layout import Rect, Tile, plan_layouts
 from mimickit.video.overlay.overlay import Overlay
 from mimickit.video.overlay.strip_chart import SPAN, History, StripChart, chart_values, scale_of
-from mimickit.video.overlay.text import Font
+from mimickit.video.overlay.text import WARNING, Font
+from mimickit.video.palette import subject_color
 from mimickit.video.snapshot import Snapshot
 from tests.video.films import pendulum_pose, snapshot
 
@@ -142,13 +143,34 @@ def test_a_run_that_has_ended_is_dimmed_and_named() -> None:
     assert amber[:40, 320:].any()
 
 
-def test_environments_on_one_ground_have_the_line_of_the_first() -> None:
+def test_environments_on_one_ground_have_a_row_each() -> None:
+    """A patch of its colour, its name, and if asked for its own return."""
     config = VideoConfig(width=320, height=240, envs=(0, 1), env_layout=EnvLayout.SCENE, overlay=("return",))
     tiles = plan_layouts(config, [0, 1])[0].tiles
-    other = [drawn(config, tiles, (state(), state(env=1, episode_return=r))) for r in (1.0, 99.0)]
-    first = drawn(config, tiles, (state(episode_return=99.0), state(env=1)))
-    assert (other[0] == other[1]).all()
-    assert (other[0] != first).any()
+    plain = drawn(config, tiles, (state(), state(env=1)))
+    for index in (0, 1):
+        assert inked(plain[:120], [round(255 * c) for c in subject_color(index)]).sum() > 30
+    other = drawn(config, tiles, (state(), state(env=1, episode_return=99.0)))
+    rows = np.flatnonzero((plain != other).any(axis=(1, 2)))
+    patch = np.flatnonzero(inked(plain[:120], [round(255 * c) for c in subject_color(1)]).any(axis=1))
+    assert patch.min() - 4 <= rows.min() <= rows.max() <= patch.max() + 4  # in the second's row alone
+    done = drawn(config, tiles, (state(), state(env=1, ended=True)))
+    assert inked(done[:120], WARNING).sum() > 20 > inked(plain[:120], WARNING).sum()
+
+
+def test_the_legend_says_how_many_it_leaves_out() -> None:
+    config = VideoConfig(width=320, height=120, envs=tuple(range(16)), env_layout=EnvLayout.SCENE)
+    tiles = plan_layouts(config, range(16))[0].tiles
+    frame = drawn(config, tiles, tuple(state(env=env) for env in range(16)))
+    assert (frame[60:] == GREY).all()
+    assert inked(frame, [round(255 * c) for c in subject_color(0)]).any()
+
+
+def test_time_goes_on_with_those_that_have_not_ended() -> None:
+    config = VideoConfig(width=320, height=240, envs=(0, 1), env_layout=EnvLayout.SCENE, overlay=("time",))
+    tiles = plan_layouts(config, [0, 1])[0].tiles
+    frames = [drawn(config, tiles, (state(1.0, ended=True), state(time, env=1))) for time in (2.0, 3.0)]
+    assert (frames[0][120:] != frames[1][120:]).any()
 
 
 def test_a_bar_says_what_the_colours_mean() -> None:

@@ -141,6 +141,10 @@ def test_another_archive_or_format_is_refused(tmp_path: Path) -> None:
         archive.writestr("trace.json", json.dumps({"format": "mimickit-trace-9"}))
     with pytest.raises(TraceError, match=r"mimickit-trace-1.*mimickit-trace-9"):
         Trace(path)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("trace.json", json.dumps({"format": "mimickit-trace-1", "dt": 0}))
+    with pytest.raises(TraceError, match=r"dt: expected a number above 0"):
+        Trace(path)
 
 
 def test_a_damaged_chunk_is_an_error_that_names_it(tmp_path: Path) -> None:

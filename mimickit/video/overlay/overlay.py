@@ -30,7 +30,7 @@ class Overlay:
 
     Labels are drawn wherever a tile has one, and an edge around a small picture in another; all else only if it is
     asked for. Every tile but those small pictures has a line; an environment has one chart, in the first tile that
-    shows it.
+    shows it alone. Where several subjects share a scene there is a legend, with their returns.
     """
 
     def __init__(self, config: VideoConfig, tiles: Sequence[Tile], facts: Mapping[str, Any]) -> None:
@@ -42,7 +42,7 @@ class Overlay:
             _TileOverlay(
                 tile, facts, insets[i], is_inset=is_inset[i],
                 names=() if is_inset[i] else config.overlay,
-                has_chart="chart" in config.overlay and charted[tile.subjects] == i,
+                has_chart="chart" in config.overlay and charted[tile.subjects] == i and not tile.names,
                 has_bar="error" in config.overlay and i == 0,
             )
             for i, tile in enumerate(tiles)
@@ -80,7 +80,10 @@ class _TileOverlay:
         line_height = min(int(_LINE_HEIGHT * rect.height), self._line_bottom - self._top)
         self._line = InfoLine(self._font, line_width, line_height)
         self._bar = _ColorBar(self._font) if has_bar else None
-        self._legend = Legend(self._font, tile.names) if tile.names and not is_inset else None
+        self._legend: Legend | None = None
+        if tile.names and not is_inset:  # what is one subject's own is said in its row
+            self._legend = Legend(self._font, tile.names, has_return="return" in names)
+            self._names = [name for name in names if name not in ("episode", "return", "run")]
 
     def draw(self, frame: Frame, moment: Moment) -> None:
         rect, shown = self._tile.rect, [moment[index] for index in self._tile.subjects]
@@ -96,7 +99,8 @@ class _TileOverlay:
         if self._bar is not None:
             self._bar.draw(view, right + self._margin, self._right_edge(self._panel_height), self._margin)
         self._draw_chart(view, shown[0])
-        fields = line_fields(self._names, shown[0], self._facts)
+        latest = next((snapshot for snapshot in shown if not snapshot.annotations.get("ended")), shown[0])
+        fields = line_fields(self._names, latest, self._facts)
         if fields:
             self._line.draw(view, fields, self._margin, self._line_bottom)
 

@@ -9,7 +9,7 @@ import numpy as np
 from mimickit.video.camera.camera_rig import CameraPose, CameraRig
 from mimickit.video.config import EnvLayout, GhostMode
 from mimickit.video.layout import Tile
-from mimickit.video.palette import subject_color
+from mimickit.video.palette import ghost_color, subject_color
 from mimickit.video.production import ClipPlan, FilmPlan
 from mimickit.video.snapshot import ActorPose, ActorSpec, FloatArray, Moment, Snapshot
 from mimickit.video.stage.stage import Frame, Stage, camera_axes
@@ -131,7 +131,8 @@ class StageFilmer:
             snapshot, offset, cast = moment[index], place * self._spacing, self._plan.header.casts[index].actors
             ghosts_of += [len(actors) + i for i in range(len(snapshot.ghosts))]
             alpha = _OVERLAID_ALPHA if is_overlaid else 1.0
-            actors += [replace(actor, color=subject_color(number), alpha=alpha) for actor in cast]
+            color, ghost = subject_color(number), ghost_color(number)
+            actors += [replace(actor, color=color, ghost_color=ghost, alpha=alpha) for actor in cast]
             poses += [(pos + offset, rot) for pos, rot in snapshot.poses]
             ghosts += [(pos + offset, rot) for pos, rot in snapshot.ghosts]
             contacts += snapshot.contacts or [np.zeros_like(pos) for pos, _ in snapshot.poses]

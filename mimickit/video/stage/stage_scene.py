@@ -251,7 +251,7 @@ def _paint_actor(model: Any, actor: ActorSpec, geoms: NDArray[np.int64], index: 
     if not np.any(model.geom_group[geoms] < _VISIBLE_GROUPS):
         model.geom_group[geoms] = 0  # a file with nothing but collision geoms shows those
     if actor.is_ghost:
-        _recolor(model, geoms, palette.GHOST_COLOR)
+        _recolor(model, geoms, actor.ghost_color or palette.GHOST_COLOR)
         return
     if actor.color is not None:
         color = tuple(actor.color)

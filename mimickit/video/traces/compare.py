@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mimickit.video.clip import Clip
-from mimickit.video.config import VideoConfig
+from mimickit.video.config import EnvLayout, VideoConfig
 from mimickit.video.errors import VideoError
 from mimickit.video.frame_clock import between
 from mimickit.video.layout import Tile
@@ -32,6 +32,8 @@ class Contender:
     trace: Path | None
     clip: Path | None
     mean_return: float | None = None
+    is_clip: bool = False
+    """The clip itself was named, or shows an episode of its own: compared as it was filmed, where that can be."""
 
     @property
     def label(self) -> str:
@@ -42,12 +44,7 @@ class Contender:
 def find_contender(path: Path, name: str | None = None) -> Contender:
     """A run from its folder (the newest clip in it), a trace or a clip. Raises VideoError naming path."""
     if path.is_dir():
-        clips = [Clip.load(side) for side in sorted((path / "videos").glob("*.json"), key=lambda p: p.stat().st_mtime)]
-        if not clips:
-            raise VideoError(f"{path}: expected a run folder with clips in {path / 'videos'}, found none")
-        clip = clips[-1]
-        trace = clip.trace if clip.trace is not None and clip.trace.is_file() else None
-        return Contender(name or path.resolve().name, trace, clip.path, clip.mean_return)
+        return _of_run(path, name or path.resolve().name)
     if not path.is_file():
         raise VideoError(f"{path}: expected a trace, a clip or a run folder, found nothing there")
     if is_trace(path):
@@ -55,32 +52,62 @@ def find_contender(path: Path, name: str | None = None) -> Contender:
     if path.suffix.lower() not in _CLIPS:
         raise VideoError(f"{path}: expected a trace, a clip ({', '.join(_CLIPS)}) or a run folder")
     side = path.with_suffix(".json")
-    mean_return = Clip.load(side).mean_return if side.is_file() else None
-    return Contender(name or path.stem, None, path, mean_return)
+    if not side.is_file():
+        return Contender(name or path.stem, None, path, is_clip=True)
+    return _of_clip(Clip.load(side), name or path.stem, is_clip=True)
+
+
+def _of_run(path: Path, name: str) -> Contender:
+    """The newest clip of a run, of a test's picked episodes the best; of a run that left none, its newest trace."""
+    clips = [Clip.load(side) for side in sorted((path / "videos").glob("*.json"), key=lambda p: p.stat().st_mtime)]
+    if clips:
+        last = clips[-1]
+        if "pick" not in last.context:
+            return _of_clip(last, name, is_clip=False)
+        picks = [clip for clip in clips if clip.samples == last.samples and clip.context.get("pick") == "best"]
+        return _of_clip(picks[-1] if picks else last, name, is_clip=True)
+    traces = sorted((p for p in (path / "videos").glob("*") if is_trace(p)), key=lambda p: p.stat().st_mtime)
+    if not traces:
+        raise VideoError(f"{path}: expected a run folder with clips in {path / 'videos'}, found none")
+    return Contender(name, traces[-1], None)
+
+
+def _of_clip(clip: Clip, name: str, *, is_clip: bool) -> Contender:
+    has_own_trace = clip.trace is not None and clip.trace.is_file() and "pick" not in clip.context
+    return Contender(name, clip.trace if has_own_trace else None, clip.path, clip.mean_return, is_clip=is_clip)
 
 
 def compare(contenders: Sequence[Contender], config: VideoConfig, path: Path) -> list[Clip]:
     """Film the runs into path. All start together; one that ends before the others stands still, and its label says so.
 
+    Clips that were named are shown as they were filmed, unless another camera, views or one scene are asked for: those
+    are made from the traces beside them. Of a trace the first environment is compared.
+
     Args:
-        config: env_layout tiles (side by side), scene (on one ground) or overlaid (in one place); the latter two need
-            traces, and so do views.
+        config: env_layout tiles (side by side), scene (on one ground) or overlaid (in one place).
 
     Raises VideoError, ConfigError.
     """
-    if all(contender.trace is not None for contender in contenders):
+    config = replace(config, envs=(), env=0, pick=())
+    wants_scene = config.env_layout in (EnvLayout.SCENE, EnvLayout.OVERLAID)
+    is_filmed = wants_scene or bool(config.views) or config.camera != VideoConfig.camera
+    have_traces = all(contender.trace is not None for contender in contenders)
+    if have_traces and (is_filmed or not all(contender.is_clip for contender in contenders)):
         with ExitStack() as stack:
             traces = [stack.enter_context(Trace(c.trace)) for c in contenders if c.trace is not None]
-            return film(together(traces, contenders), replace(config, envs=(), env=0), path)
-    lacking = [contender.name for contender in contenders if contender.clip is None]
-    if lacking:
+            return film(together(traces, contenders), config, path)
+    lacking = [contender.name for contender in contenders if contender.trace is None]
+    if is_filmed:
+        raise VideoError(f"runs: {', '.join(lacking)}: a camera, views or one scene need traces, and there is none")
+    unfilmed = [contender.name for contender in contenders if contender.clip is None or contender.clip.is_dir()]
+    if unfilmed:
         raise VideoError(
-            f"runs: {', '.join(lacking)}: a trace can't be compared with clips that have none; film it first "
-            "(--mode film), or give traces for all"
+            f"runs: {', '.join(unfilmed)}: a trace alone, or a folder of frames, can't be compared with clips that "
+            f"have no trace ({', '.join(lacking)}): film it first (--mode film)"
         )
     with ExitStack() as stack:
         reels = [stack.enter_context(_ClipReel(c.clip)) for c in contenders if c.clip is not None]
-        return film(_of_clips(reels, contenders), replace(config, envs=(), env=0), path, _ClipFilmer(reels))
+        return film(_of_clips(reels, contenders), config, path, _ClipFilmer(reels))
 
 
 # ---------------------------------------------------------------------- traces

@@ -1,5 +1,6 @@
 """Films a trace again: with another camera, size, speed or overlay, without the engine that made it."""
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +18,8 @@ from mimickit.video.snapshot import Moment
 from mimickit.video.stage.stage_filmer import StageFilmer
 from mimickit.video.traces.trace import Trace, TraceHeader
 from mimickit.video.wrap_up import finish_clips
+
+_log = logging.getLogger("mimickit.video")
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,8 @@ def film(footage: Footage, config: VideoConfig, path: Path, filmer: Filmer | Non
     own = filmer is None
     filmer = StageFilmer() if filmer is None else filmer
     notes = list(footage.notes)
-    plan = make_plan(replace(config, trace=False, replay=False), footage.header, path, notes, labels=footage.labels)
+    alone = replace(config, trace=False, replay=False, defer=False)
+    plan = make_plan(alone, footage.header, path, notes, labels=footage.labels)
     limit = None if config.max_seconds is None else config.max_seconds * plan.clock.fps + 1e-6
     try:
         production = Production(plan, filmer)
@@ -87,14 +91,18 @@ def film(footage: Footage, config: VideoConfig, path: Path, filmer: Filmer | Non
                     break
                 production.feed(moment)
             wrap = production.wrap({})
-        except BaseException:
+        except BaseException as error:
             production.give_up()
-            raise
+            if isinstance(error, (VideoError, ValueError)) or not isinstance(error, Exception):
+                raise
+            raise VideoError(f"{path}: {type(error).__name__}: {error}") from error  # in a camera of one's own
     finally:
         if own:
             filmer.close()
     if wrap.error is not None:
         raise wrap.error
+    for note in dict.fromkeys((*notes, *wrap.notes)):
+        _log.info("%s", note)
     return finish_clips(plan, wrap, footage.episodes, notes)
 
 
@@ -132,17 +140,23 @@ def film_recorded(trace_file: Path, config: VideoConfig, path: Path) -> list[Cli
     Raises as film().
     """
     with Trace(trace_file) as trace:
-        if not config.pick:
-            return _kept_with(film(trace_footage(trace), config, path), trace_file)
-        clips: list[Clip] = []
-        single = replace(config, envs=(), pick=())
-        for pick, episode in picked_episodes(trace_episodes(trace), config.pick).items():
-            footage = trace_footage(
-                trace, (episode.env_id,), first=episode.first_frame, stop=episode.first_frame + episode.num_frames,
-                pick=pick.value,
-            )  # fmt: skip
-            clips += film(footage, single, beside(path, f"_{pick.value}{suffix_of(config.format)}"))
-        return _kept_with(clips, trace_file)
+        clips = film_picks(trace, config, path) if config.pick else film(trace_footage(trace), config, path)
+    return _kept_with(clips, trace_file)
+
+
+def film_picks(trace: Trace, config: VideoConfig, path: Path) -> list[Clip]:
+    """Film the picked episodes of a trace into files beside path. Raises as film()."""
+    single, clips = replace(config, envs=(), pick=()), list[Clip]()
+    picked = picked_episodes(trace_episodes(trace), config.pick)
+    if not picked:
+        _log.info("pick: no episode ended, so that there is none to choose from")
+    for pick, episode in picked.items():
+        footage = trace_footage(
+            trace, (episode.env_id,), first=episode.first_frame, stop=episode.first_frame + episode.num_frames,
+            pick=pick.value,
+        )  # fmt: skip
+        clips += film(footage, single, beside(path, f"_{pick.value}{suffix_of(config.format)}"))
+    return clips
 
 
 def _kept_with(clips: list[Clip], trace_file: Path) -> list[Clip]:

@@ -8,6 +8,7 @@ import contextlib
 import functools
 import io
 import json
+import math
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -178,6 +179,8 @@ class Trace:
             if header.get("format") != FORMAT:
                 raise TraceError(f"{self.path}: expected a trace of format {FORMAT}, found {header.get('format')!r}")
             self.dt = float(header["dt"])
+            if not 0.0 < self.dt < math.inf:
+                raise TraceError(f"{self.path}: dt: expected a number above 0 (s), found {self.dt}")
             self.engine = str(header["engine"])
             self.facts: dict[str, Any] = dict(header["facts"])
             self.video: dict[str, Any] = dict(header["video"])

@@ -1,0 +1,79 @@
+"""Newton's own camera: what it draws, and that it needs no GL."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mimickit.video.errors import VideoError
+from mimickit.video.snapshot import ActorSpec, Snapshot
+from tests.engines.conformance.conftest import Make
+from tests.video.films import PENDULUM_BODIES, pendulum_pose, read_frames, write_pendulum
+
+pytest.importorskip("newton")
+
+STILL = {"camera": "still", "position": (0, -4, 1.2), "target": (0, 0, 0.7)}
+
+
+@pytest.fixture
+def engine_name() -> str:
+    return "newton"
+
+
+@pytest.fixture
+def no_gl(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> None:
+        raise VideoError("no GL here")
+
+    monkeypatch.setattr("mimickit.video.stage.gl.open_context", refuse)
+
+
+def red(frame: np.ndarray) -> np.ndarray:
+    f = frame.astype(int)
+    return (f[..., 0] > 90) & (f[..., 0] > 1.6 * f[..., 1]) & (f[..., 0] > 1.6 * f[..., 2])
+
+
+@pytest.mark.usefixtures("no_gl")
+@pytest.mark.parametrize("options", [{}, {"envs": (0, 1)}, {"views": ["track", "still"]}])
+def test_it_films_without_gl(make: Make, tmp_path: Path, options: dict[str, Any]) -> None:
+    video = {"width": 128, "height": 96, "quality": "draft", "out_dir": tmp_path, "strict": True, **STILL, **options}
+    engine = make(write_pendulum(tmp_path), mode="none", video=video, color=(1.0, 0.05, 0.05), start_pos=(0, 0, 1.0))
+    with engine.recording():
+        engine.step()
+    clip = engine.get_video_recording()
+    assert clip is not None
+    frames = read_frames(clip.path)
+    assert len(frames) == 2
+    for frame in frames:
+        assert red(frame).sum() > 30
+        sky, ground = frame[4, 4].astype(int), frame[-4, 4].astype(int)
+        assert sky[2] > sky[0] + 20  # blue
+        assert np.ptp(ground) < 25  # grey
+
+
+def test_a_ghost_is_seen_through_and_leaves_again(tmp_path: Path) -> None:
+    from mimickit.engines.newton_stage import NewtonStage
+    from mimickit.video.camera.camera_rig import CameraPose
+    from mimickit.video.layout import Rect
+
+    stage = NewtonStage(
+        [ActorSpec(name="p", asset_file=write_pendulum(tmp_path), color=(1.0, 0.05, 0.05))],
+        width=128, height=96, device="cpu", ghosts_of=[0],
+    )  # fmt: skip
+    camera = CameraPose(eye=np.array([0.0, -4.0, 1.2]), target=np.array([0.0, 0.0, 0.7]), fov=45.0)
+
+    def draw(ghosts: list[Any]) -> np.ndarray:
+        moment = Snapshot(time=0.0, env_id=0, step=0, poses=[pendulum_pose()], ghosts=ghosts)
+        stage.place(moment)
+        stage.draw(camera, Rect(0, 0, 128, 96))
+        return stage.read().copy()
+
+    alone = draw([])
+    beside = draw([(PENDULUM_BODIES + np.array([0.8, 0.0, 0.0]), pendulum_pose()[1])])
+    changed = np.abs(beside.astype(int) - alone).sum(axis=-1) > 30
+    assert changed.sum() > 100
+    assert beside[changed][:, 2].astype(int).mean() > beside[changed][:, 0].astype(int).mean() + 20  # blue
+    np.testing.assert_array_equal(draw([]), alone)
+    with pytest.raises(VideoError, match="bodies"):
+        stage.place(Snapshot(time=0.0, env_id=0, step=0, poses=[]))
