@@ -15,6 +15,7 @@ from mimickit.engines.engine import ControlMode, Engine, ObjType
 from mimickit.engines.mujoco_scene import ObjectLayout, ObjectSpec, Scene, SceneBuilder
 from mimickit.engines.video_recorder import VideoRecorder
 from mimickit.util.keys import ConfigError, as_int, nearest
+from mimickit.util.mujoco_import import quiet_warnings
 from mimickit.util.rotations import exp_map_to_quat, quat_conjugate, quat_mul, quat_rotate, quat_to_exp_map
 from mimickit.video.config import VideoConfig
 from mimickit.video.snapshot import ActorSpec
@@ -22,8 +23,7 @@ from mimickit.video.snapshot import ActorSpec
 _log = logging.getLogger("mimickit.engines")
 _XYZW = np.array([1, 2, 3, 0])  # takes MuJoCo's w x y z to x y z w
 _WXYZ = np.array([3, 0, 1, 2])  # and back
-_BAD = [int(w) for w in (mujoco.mjtWarning.mjWARN_BADQPOS, mujoco.mjtWarning.mjWARN_BADQVEL,
-                         mujoco.mjtWarning.mjWARN_BADQACC, mujoco.mjtWarning.mjWARN_BADCTRL)]  # fmt: skip
+_BAD = [int(getattr(mujoco.mjtWarning, f"mjWARN_BAD{what}")) for what in ("QPOS", "QVEL", "QACC", "CTRL")]
 _STAGE_VEL = mujoco.mjtStage.mjSTAGE_VEL.value
 _STAGE_ACC = mujoco.mjtStage.mjSTAGE_ACC.value
 
@@ -78,7 +78,7 @@ class MujocoEngine(Engine):
     def initialize_sim(self) -> None:
         if self._scene is not None:
             raise RuntimeError("initialize_sim: called twice")
-        _quiet_warnings()
+        quiet_warnings()
         self._scene = self._builder.build(self._control_mode, self.get_sim_timestep())
         self._objs = self._scene.objects
         self._batch = Batch(self._scene.model, self._num_envs, self._num_threads, persistent=True)
@@ -445,12 +445,6 @@ class MujocoEngine(Engine):
         from mimickit.engines.mujoco_recorder import MujocoRecorder
 
         return MujocoRecorder(self, config)
-
-
-def _quiet_warnings() -> None:
-    """MuJoCo writes its warnings to stderr and to a file in the working folder; here they are debug lines."""
-    if mujoco.get_mju_user_warning() is None:
-        mujoco.set_mju_user_warning(lambda text: _log.debug("%s", text))
 
 
 def _numpy(values: Tensor) -> np.ndarray:

@@ -1,9 +1,12 @@
 """Makes `import mujoco` safe on machines whose MUJOCO_GL names a GL that can't be loaded."""
 
+import logging
 import os
 import sys
 
 _NO_GL = "off"  # MuJoCo's own word for "choose no GL at import"
+
+_log = logging.getLogger("mimickit.engines")
 
 
 def ensure_mujoco_importable() -> None:
@@ -34,3 +37,11 @@ def _restore(name: str, value: str | None) -> None:
         os.environ.pop(name, None)
     else:
         os.environ[name] = value
+
+
+def quiet_warnings() -> None:
+    """MuJoCo writes its warnings to stderr and to a file in the working folder; make them debug lines."""
+    import mujoco
+
+    if mujoco.get_mju_user_warning() is None:
+        mujoco.set_mju_user_warning(lambda text: _log.debug("%s", text))
