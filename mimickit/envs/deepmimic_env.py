@@ -314,7 +314,8 @@ class DeepMimicEnv(CharEnv):
 
     def _film_ghost(self, env_id: int) -> list[tuple[np.ndarray, np.ndarray]]:
         ref = self._reference
-        return [(ref.body_pos[env_id, 0].cpu().numpy() + self._ghost_offset, ref.body_rot[env_id, 0].cpu().numpy())]
+        pos, rot = ref.body_pos.cpu().numpy()[env_id, 0], ref.body_rot.cpu().numpy()[env_id, 0]
+        return [(pos + self._ghost_offset, rot)]
 
     def state_dict(self) -> dict[str, Any]:
         return {

@@ -237,14 +237,18 @@ class SimEnv(BaseEnv):
         if not self._engine.is_recording_video():
             return
         recorder = self._engine.get_video_recorder()
+        # read through numpy, which for single numbers is several times quicker
+        steps_of, returns, episodes, rewards, flags = (
+            values.cpu().numpy() for values in (self._steps, self._returns, self._episodes, reward, done)
+        )
         for env_id in recorder.env_ids:
-            steps, total = int(self._steps[env_id].item()), self._returns[env_id].item()
+            steps, total = int(steps_of[env_id]), float(returns[env_id])
             recorder.annotate(
-                env_id=env_id, episode=self._episodes[env_id].item(), episode_time=steps * self._dt,
-                episode_return=total, reward=reward[env_id].item(),
+                env_id=env_id, episode=int(episodes[env_id]), episode_time=steps * self._dt, episode_return=total,
+                reward=float(rewards[env_id]),
             )  # fmt: skip
             self._film_show_ghost(env_id)
-            flag = DoneFlags(int(done[env_id].item()))
+            flag = DoneFlags(int(flags[env_id]))
             if flag is not DoneFlags.NULL:
                 recorder.end_episode(length=steps, episode_return=total, outcome=OUTCOMES[flag], env_id=env_id)
 

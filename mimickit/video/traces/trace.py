@@ -134,7 +134,7 @@ class TraceWriter:
         ghosts, has_contacts = [len(s.ghosts) for s in moments[0]], bool(moments[0][0].contacts)
         arrays = {"pos": [_strung(m, 0) for m in moments], "rot": [_strung(m, 1) for m in moments]}
         if has_contacts:
-            arrays["contact"] = [bounded_force(np.concatenate([f for s in m for f in s.contacts])) for m in moments]
+            arrays["contact"] = [np.concatenate([f for s in m for f in s.contacts]) for m in moments]
         facts = {
             "first": first, "count": len(moments), "ghosts": ghosts, "contacts": has_contacts,
             "time": [m[0].time for m in moments],
@@ -144,7 +144,8 @@ class TraceWriter:
         }  # fmt: skip
         with self._errors_named():
             for kind, values in arrays.items():
-                self._zip.writestr(f"{name}/{kind}.npy", _pack(np.stack(values), *_KINDS[kind]))
+                stacked = bounded_force(np.stack(values)) if kind == "contact" else np.stack(values)
+                self._zip.writestr(f"{name}/{kind}.npy", _pack(stacked, *_KINDS[kind]))
             self._zip.writestr(f"{name}/states.json", json.dumps(facts, separators=(",", ":")))
             self._file.flush()
         self._chunks.append([first, len(moments)])
