@@ -16,6 +16,7 @@ from mimickit.video.clip import Clip
 from mimickit.video.config import VideoConfig
 from mimickit.video.errors import VideoError
 from mimickit.video.files.frame_writer import find_ffmpeg
+from mimickit.video.files.names import beside, suffix_of
 from mimickit.video.film_crew import FilmCrew
 from mimickit.video.plan import clip_path, make_plan
 from mimickit.video.production import Filmer, Wrap
@@ -146,13 +147,13 @@ class VideoRecorder(abc.ABC):
                 raise ConfigError(f"video: env: expected less than num_envs, {num_envs}, found {env}")
         for camera in config.cameras:
             make_camera(camera, config=config)
-        self._wanted = clip_path(path, config, self._context)
+        wanted = clip_path(path, config, self._context)
         self._tape, self._notes = Tape(config.env_ids, self._engine.get_timestep()), []
         self._has_failed = False
         try:
             find_ffmpeg()
             is_live = not (config.defer or config.pick)
-            self._plan = make_plan(config, self._header(), self._wanted, self._notes, films=is_live)
+            self._plan = make_plan(config, self._header(), wanted, self._notes, films=is_live)
             for note in self._notes:
                 self._report(note, logging.INFO)
             if self._crew is None:
@@ -206,11 +207,12 @@ class VideoRecorder(abc.ABC):
 
     def _film_later(self, trace: Path) -> None:
         """Film what was only traced: in a process of its own, or, picked episodes, now that they are known."""
+        path = beside(trace, suffix_of(self._config.format))  # its name is reserved, and so this one is free
         try:
             if self._config.defer:
-                self._jobs.append(FilmJob(trace, self._config, self._wanted))
+                self._jobs.append(FilmJob(trace, self._config, path))
             else:
-                self._last_clips = film_recorded(trace, self._config, self._wanted)
+                self._last_clips = film_recorded(trace, self._config, path)
         except (VideoError, ValueError, OSError) as error:
             self._fail(error)
 
