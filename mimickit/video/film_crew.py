@@ -13,7 +13,7 @@ from mimickit.video.production import Filmer, FilmPlan, Production, Wrap
 from mimickit.video.snapshot import Moment
 
 _MAX_WAITING = 64  # orders between the two threads: a few hundred kB of an environment at most
-_TRACE_BATCH = 32  # moments that are handed over at once where nothing is drawn: each hand-over costs the simulation
+_TRACE_BATCH = 512  # snapshots that are handed over at once where nothing is drawn: writing disturbs the simulation
 _ALIVE_CHECK = 1.0  # s
 
 
@@ -49,7 +49,9 @@ class FilmCrew:
             # the thread knows nothing of this object: a crew that is forgotten goes home
             weakref.finalize(self, self._work.orders.put, None).atexit = False
         self._work.error = None
-        self._batch, self._batch_size = [], 1 if plan.clips else _TRACE_BATCH
+        self._batch, self._batch_size = [], 1
+        if not plan.clips:
+            self._batch_size = max(1, _TRACE_BATCH // max(len(plan.header.casts), 1))
         self._put(plan)
 
     def film(self, moment: Moment) -> None:
