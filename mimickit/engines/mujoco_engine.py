@@ -426,8 +426,7 @@ class MujocoEngine(Engine):
         ]
 
     def _color(self, obj_id: int, env_id: int) -> list[float] | None:
-        color = self._builder.colors[obj_id][env_id]
-        return None if color is None else [float(c) for c in color]
+        return None if (color := self._builder.colors[obj_id][env_id]) is None else [float(c) for c in color]
 
     def body_poses(self, env_id: int) -> list[tuple[np.ndarray, np.ndarray]]:
         self._flush()
@@ -437,9 +436,8 @@ class MujocoEngine(Engine):
 
     def body_contacts(self, env_id: int) -> list[np.ndarray]:
         self._flush()
-        forces = [-self._sensors[env_id, obj.ground_force].reshape(-1, 3) for obj in self._objs]
-        # an object that touches nothing has no sensors
-        return [f if len(f) else np.zeros((len(obj.info.bodies), 3)) for f, obj in zip(forces, self._objs, strict=True)]
+        forces = ((-self._sensors[env_id, obj.ground_force].reshape(-1, 3), obj.info.bodies) for obj in self._objs)
+        return [force if len(force) else np.zeros((len(bodies), 3)) for force, bodies in forces]  # no sensors: no touch
 
     def _make_recorder(self, config: VideoConfig) -> VideoRecorder:
         from mimickit.engines.mujoco_recorder import MujocoRecorder
