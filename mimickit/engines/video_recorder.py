@@ -151,6 +151,8 @@ class VideoRecorder(abc.ABC):
         self._tape, self._notes = Tape(config.env_ids, self._engine.get_timestep()), []
         self._has_failed = False
         try:
+            for job in self._jobs:
+                job.wait_for_trace()  # it is the same crew
             find_ffmpeg()
             is_live = not (config.defer or config.pick)
             self._plan = make_plan(config, self._header(), wanted, self._notes, films=is_live)
@@ -168,7 +170,7 @@ class VideoRecorder(abc.ABC):
 
     def stop(self) -> Clip | None:
         """End the recording and wait until its files are complete; returns the (first) clip, None if nothing is being
-        filmed or filming has failed.
+        filmed or filming has failed. A film that is put off is not waited for: pop_deferred() has its clips.
 
         A recording that was started and never stepped shows the present state in one frame.
         """
@@ -176,18 +178,37 @@ class VideoRecorder(abc.ABC):
             self._end()
         if self._ending is None:
             return None
+        if self._config.defer:
+            self._jobs.append(FilmJob(self._ending, self._config, self._clip_of_trace()))
+            self._has_ended()
+            return None
         wrap = self._ending.result()  # if Ctrl-C comes here, calling stop() again waits on
-        self._ending = None
-        _ACTIVE.discard(self)
+        self._has_ended()
         self._last_clips = finish_clips(self._plan, wrap, self._tape.episodes(), self._notes)
         for note in wrap.notes:
             self._report(note, logging.INFO)
         if wrap.error is not None:
             self._fail(wrap.error)
         elif wrap.trace is not None and not self._plan.clips:
-            self._film_later(wrap.trace)
+            self._film_picks(wrap.trace)
         self._shelf.add(self._last_clips, self._config)
         return self.last_clip
+
+    def _has_ended(self) -> None:
+        self._ending = None
+        _ACTIVE.discard(self)
+
+    def _clip_of_trace(self) -> Path:
+        """The name of what is filmed from the trace alone; the trace's name is reserved, and so this one is free."""
+        assert self._plan.trace is not None
+        return beside(self._plan.trace, suffix_of(self._config.format))
+
+    def _film_picks(self, trace: Path) -> None:
+        """Film the picked episodes, now that they are known."""
+        try:
+            self._last_clips = film_recorded(trace, self._config, self._clip_of_trace())
+        except (VideoError, ValueError, OSError) as error:
+            self._fail(error)
 
     def pop_deferred(self, *, wait: bool = False) -> list[Clip]:
         """Clips that were filmed in processes of their own and are complete, each once; wait: for all of them."""
@@ -204,17 +225,6 @@ class VideoRecorder(abc.ABC):
             self._shelf.add(found, self._config)
             clips += found
         return [clip for clip in clips if clip.path.exists()]  # of several the older may be kept no longer
-
-    def _film_later(self, trace: Path) -> None:
-        """Film what was only traced: in a process of its own, or, picked episodes, now that they are known."""
-        path = beside(trace, suffix_of(self._config.format))  # its name is reserved, and so this one is free
-        try:
-            if self._config.defer:
-                self._jobs.append(FilmJob(trace, self._config, path))
-            else:
-                self._last_clips = film_recorded(trace, self._config, path)
-        except (VideoError, ValueError, OSError) as error:
-            self._fail(error)
 
     def close(self) -> None:
         """Finish a clip that is being filmed and free the film crew; may be called twice."""

@@ -3,6 +3,7 @@
 import itertools
 import tempfile
 from pathlib import Path
+from unittest import mock
 
 import torch
 import yaml
@@ -13,6 +14,7 @@ from mimickit.envs.deepmimic_env import DeepMimicEnv
 from mimickit.learning.ppo_agent import PPOAgent
 from mimickit.video.config import VideoConfig
 from mimickit.video.stage.stage_filmer import StageFilmer
+from mimickit.video.traces.film_job import FilmJob
 from mimickit.video.traces.refilm import film, trace_footage
 from mimickit.video.traces.trace import Trace
 from tests.benchmarks.timing import Row, at_least, at_most, in_turns
@@ -95,9 +97,15 @@ def cost_of_a_trace(folder: Path) -> Row:
     off = WalkTest(VideoConfig(enabled=False), seconds=5.0)
     on = WalkTest(VideoConfig(enabled=True, defer=True, out_dir=folder), seconds=5.0)
     recorder = on.env._engine.get_video_recorder()
-    recorder._film_later = lambda trace: None  # type: ignore[method-assign]
-    spent = in_turns({"off": off.play, "on": on.play}, rounds=15)
-    on.env.close()
+    with mock.patch.object(FilmJob, "_launch", lambda job, trace: None):
+
+        def settle() -> None:
+            for job in recorder._jobs:
+                job.wait_for_trace()
+            recorder._jobs.clear()
+
+        spent = in_turns({"off": off.play, "on": on.play, "settle": settle}, rounds=15)
+        on.env.close()
     off.env.close()
     rate = {name: f"{32 * 150 / seconds:,.0f} steps/s" for name, seconds in spent.items()}
     return at_most("test phase, film put off", measured=rate["on"], baseline=f"video off {rate['off']}",

@@ -1,6 +1,7 @@
 """What the recorder makes beyond one clip of one view: traces that are filmed again, views, several environments."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -219,6 +220,24 @@ def test_a_film_that_was_put_off_and_fails_is_reported_and_its_trace_kept(
     assert str(tmp_path / "videos" / "film.trace") in message
     engine.close()
     assert [p.name for p in (tmp_path / "videos").iterdir()] == ["film.trace"]
+
+
+def test_a_trace_that_can_not_be_completed_is_reported_when_its_film_is_asked_for(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine, folder = make(tmp_path, defer=True), tmp_path / "videos"
+    recorder = engine.get_video_recorder()
+    engine.start_video_recording()
+    step(engine, 3)
+    shutil.rmtree(folder)
+    assert engine.stop_video_recording() is None
+    folder.mkdir()
+    film_or_put_off(engine, 2)  # the next one is not touched by it
+    (clip,) = recorder.pop_deferred(wait=True)
+    engine.close()
+    assert len(read_frames(clip.path)) == 3
+    (message,) = [record.message for record in caplog.records if "filming failed" in record.message]
+    assert "film.trace" in message
 
 
 def test_the_best_worst_and_middle_episode_of_all_environments(tmp_path: Path) -> None:
