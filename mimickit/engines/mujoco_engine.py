@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import mujoco
@@ -11,14 +10,14 @@ import torch
 from mujoco.batch import Batch, SimulationError
 from torch import Tensor
 
-from mimickit.engines.engine import ControlMode, Engine, ObjType
-from mimickit.engines.mujoco_scene import ObjectLayout, ObjectSpec, Scene, SceneBuilder
+from mimickit.engines.engine import ControlMode
+from mimickit.engines.mujoco_scene import ObjectLayout, Scene
+from mimickit.engines.scene_engine import SceneEngine
 from mimickit.engines.video_recorder import VideoRecorder
-from mimickit.util.keys import ConfigError, as_int, nearest
+from mimickit.util.keys import as_int
 from mimickit.util.mujoco_import import quiet_warnings
 from mimickit.util.rotations import exp_map_to_quat, quat_conjugate, quat_mul, quat_rotate, quat_to_exp_map
 from mimickit.video.config import VideoConfig
-from mimickit.video.snapshot import ActorSpec
 
 _log = logging.getLogger("mimickit.engines")
 _XYZW = np.array([1, 2, 3, 0])  # takes MuJoCo's w x y z to x y z w
@@ -28,7 +27,7 @@ _STAGE_VEL = mujoco.mjtStage.mjSTAGE_VEL.value
 _STAGE_ACC = mujoco.mjtStage.mjSTAGE_ACC.value
 
 
-class MujocoEngine(Engine):
+class MujocoEngine(SceneEngine):
     """The Engine contract on mujoco.batch.
 
     What a user sets is written into the simulations' state rows and marks them as dirty; the first getter that needs a
@@ -41,47 +40,16 @@ class MujocoEngine(Engine):
         """As Engine. num_threads in config: threads that step the simulations, 0 for all cores."""
         super().__init__(config, num_envs=num_envs, **options)
         self._num_threads = as_int(config.get("num_threads", 0), "num_threads", self._source)
-        self._builder = SceneBuilder(num_envs)
-        self._scene: Scene | None = None
-        self._told_of_failure = False
 
     # ------------------------------------------------------------------ building
 
     def get_name(self) -> str:
         return "mujoco"
 
-    def create_env(self) -> int:
-        return self._builder.create_env()
-
-    def create_obj(
-        self,
-        env_id: int,
-        obj_type: ObjType,
-        asset_file: str | Path,
-        name: str,
-        *,
-        is_visual: bool = False,
-        enable_self_collisions: bool = True,
-        fix_root: bool = False,
-        start_pos: Sequence[float] | np.ndarray | None = None,
-        start_rot: Sequence[float] | np.ndarray | None = None,
-        color: Sequence[float] | np.ndarray | None = None,
-        disable_motors: bool = False,
-    ) -> int:
-        if self._scene is not None:
-            raise RuntimeError("create_obj: the simulation is initialized; create all objects before initialize_sim()")
-        spec = ObjectSpec(
-            obj_type, Path(asset_file), name, is_visual, enable_self_collisions, fix_root, disable_motors
-        )
-        return self._builder.add(env_id, spec, start_pos, start_rot, color)
-
-    def initialize_sim(self) -> None:
-        if self._scene is not None:
-            raise RuntimeError("initialize_sim: called twice")
+    def _build_sim(self, scene: Scene) -> None:
         quiet_warnings()
-        self._scene = self._builder.build(self._control_mode, self.get_sim_timestep())
-        self._objs = self._scene.objects
-        self._batch = Batch(self._scene.model, self._num_envs, self._num_threads, persistent=True)
+        self._body_mass = scene.model.body_mass.copy()
+        self._batch = Batch(scene.model, self._num_envs, self._num_threads, persistent=True)
         self._bind_state()
         self._dirty = np.zeros(self._num_envs, dtype=bool)
         self._failed = np.zeros(self._num_envs, dtype=bool)
@@ -89,12 +57,7 @@ class MujocoEngine(Engine):
         self._pushed = False
         self._cache: dict[tuple[str, int], Tensor] = {}
         self._pd_targets: dict[int, Tensor] = {}
-        self._pd_gains = [
-            tuple(torch.tensor(self._per_dof(i, gain), dtype=torch.float32) for gain in ("stiffness", "damping"))
-            for i in range(len(self._objs))
-        ]
         self._start_state = self._make_start_state()
-        self.reset_envs(None)
 
     def _make_start_state(self) -> np.ndarray:
         """State rows (num_envs, S) of all environments as they were created."""
@@ -125,18 +88,11 @@ class MujocoEngine(Engine):
 
     # ------------------------------------------------------------------ stepping
 
-    def set_cmd(self, obj_id: int, cmd: Tensor) -> None:
-        obj = self._objs[obj_id]
-        expected = (self._num_envs, obj.info.num_dofs)
-        if tuple(cmd.shape) != expected:
-            raise ValueError(f"set_cmd: object {obj.spec.name!r}: expected shape {expected}, found {tuple(cmd.shape)}")
-        if obj.actuators.stop == obj.actuators.start:
-            raise ValueError(f"set_cmd: object {obj.spec.name!r} has no drives (control mode "
-                             f"{self._control_mode.value}, disable_motors or is_visual)")  # fmt: skip
+    def _command(self, obj_id: int, cmd: Tensor) -> None:
         if self._control_mode is ControlMode.PD_EXPLICIT:
-            self._pd_targets[obj_id] = cmd.detach().to("cpu", torch.float32)
+            self._pd_targets[obj_id] = cmd.to("cpu", torch.float32)
         else:
-            self._ctrl[:, obj.actuators] = cmd.detach().cpu().numpy()
+            self._ctrl[:, self._objs[obj_id].actuators] = cmd.cpu().numpy()
 
     def _simulate(self) -> None:
         self._flush()
@@ -165,11 +121,7 @@ class MujocoEngine(Engine):
         self._failed |= ~(np.isfinite(self._qpos).all(axis=1) & np.isfinite(self._qvel).all(axis=1))
         if self._failed.any():
             ids = np.flatnonzero(self._failed)
-            if not self._told_of_failure:
-                self._told_of_failure = True
-                _log.warning("%d of %d simulations diverged, the first of them %d, and were put back to their start "
-                             "(said once; get_sim_failed() tells of each step)",
-                             len(ids), self._num_envs, ids[0])  # fmt: skip
+            self._tell_of_failure(ids.tolist())
             self._batch.reset(ids, stage=mujoco.mjtStage.mjSTAGE_NONE.value)  # its warnings too
             self.reset_envs(torch.from_numpy(ids))
         self._warnings_seen[:] = self._batch.warning[:, _BAD, 1]
@@ -177,7 +129,7 @@ class MujocoEngine(Engine):
     def _apply_explicit_pd(self) -> None:
         for obj_id, target in self._pd_targets.items():
             obj = self._objs[obj_id]
-            kp, kd = self._pd_gains[obj_id]
+            kp, kd = (gain.cpu() for gain in self._pd_gains[obj_id])
             dof_pos = self._dof_pos(obj)
             error = target - dof_pos
             if len(obj.ball_dofs):
@@ -195,42 +147,8 @@ class MujocoEngine(Engine):
     def get_sim_time(self, env_id: int) -> float:
         return float(self._time[env_id])
 
-    def get_objs_per_env(self) -> int:
-        return len(self._builder.objects)
-
-    def get_obj_type(self, obj_id: int) -> ObjType:
-        return self._builder.objects[obj_id].obj_type
-
-    def get_obj_num_bodies(self, obj_id: int) -> int:
-        return len(self._objs[obj_id].info.bodies)
-
-    def get_obj_num_dofs(self, obj_id: int) -> int:
-        return self._objs[obj_id].info.num_dofs
-
-    def get_obj_body_names(self, obj_id: int) -> list[str]:
-        return [body.name for body in self._objs[obj_id].info.bodies]
-
-    def find_obj_body_id(self, obj_id: int, body_name: str) -> int:
-        names = self.get_obj_body_names(obj_id)
-        if body_name not in names:
-            file = self._builder.objects[obj_id].asset_file
-            raise ConfigError(f"{file}: no body {body_name!r}{nearest(body_name, names)}")
-        return names.index(body_name)
-
     def get_obj_mass(self, obj_id: int) -> float:
-        assert self._scene is not None
-        return float(self._scene.model.body_mass[self._objs[obj_id].bodies].sum())
-
-    def get_obj_dof_limits(self, obj_id: int) -> tuple[Tensor, Tensor]:
-        limits = self._per_dof(obj_id, "limits").reshape(-1, 2)
-        return self._to_tensor(limits[:, 0]), self._to_tensor(limits[:, 1])
-
-    def get_obj_torque_limits(self, obj_id: int) -> Tensor:
-        return self._to_tensor(self._per_dof(obj_id, "torque_limit"))
-
-    def _per_dof(self, obj_id: int, name: str) -> np.ndarray:
-        joints = self._objs[obj_id].info.joints
-        return np.concatenate([np.zeros(0), *(np.ravel(getattr(joint, name)) for joint in joints if joint.dof_dim)])
+        return float(self._body_mass[self._objs[obj_id].bodies].sum())
 
     # ------------------------------------------------------------------ reading
 
@@ -249,13 +167,13 @@ class MujocoEngine(Engine):
     def get_root_vel(self, obj_id: int) -> Tensor:
         obj = self._objs[obj_id]
         if not obj.is_free:
-            return torch.zeros(self._num_envs, 3, device=self._device)
+            return self._none()
         return self._to_tensor(self._qvel[:, obj.root_qvel : obj.root_qvel + 3])
 
     def get_root_ang_vel(self, obj_id: int) -> Tensor:
         obj = self._objs[obj_id]
         if not obj.is_free:
-            return torch.zeros(self._num_envs, 3, device=self._device)
+            return self._none()
         local = self._to_tensor(self._qvel[:, obj.root_qvel + 3 : obj.root_qvel + 6])
         return quat_rotate(self.get_root_rot(obj_id), local)
 
@@ -369,21 +287,14 @@ class MujocoEngine(Engine):
         self._touch(ids)
 
     def set_body_forces(self, env_ids: Tensor | None, obj_id: int, body_id: int, forces: Tensor) -> None:
+        self._check_body(obj_id, body_id, "set_body_forces")
         obj, ids = self._objs[obj_id], self._ids(env_ids)
-        if not 0 <= body_id < len(obj.info.bodies):
-            raise ValueError(f"set_body_forces: body_id {body_id}: {obj.spec.name!r} has {len(obj.info.bodies)} bodies")
         self._xfrc[ids, obj.bodies.start + body_id, :3] = _numpy(forces)
         self._pushed = True
 
     def set_gravity(self, gravity: Sequence[float]) -> None:
         self._batch.expand("opt.gravity")[:] = np.asarray(gravity, dtype=np.float64).reshape(3)
         self._touch(np.arange(self._num_envs))
-
-    def _free(self, obj_id: int, what: str) -> ObjectLayout:
-        obj = self._objs[obj_id]
-        if not obj.is_free:
-            raise ValueError(f"{what}: the root of {obj.spec.name!r} is fixed and has no velocity")
-        return obj
 
     def _ids(self, env_ids: Tensor | None) -> np.ndarray:
         if env_ids is None:
@@ -406,9 +317,7 @@ class MujocoEngine(Engine):
         return torch.from_numpy(self._batch.state.copy())
 
     def set_state(self, state: Tensor) -> None:
-        if tuple(state.shape) != self._batch.state.shape:
-            raise ConfigError(f"set_state: expected {self._batch.state.shape}, found {tuple(state.shape)}: "
-                              "a state of another scene or number of environments")  # fmt: skip
+        self._check_state(state, self._batch.state.shape)
         self._batch.state[:] = state.numpy()
         self._dirty[:] = False
         self._cache.clear()
@@ -416,17 +325,6 @@ class MujocoEngine(Engine):
         self._batch.forward(stage=_STAGE_VEL)
 
     # ------------------------------------------------------------------ filming
-
-    def stage_actors(self, env_id: int) -> list[ActorSpec]:
-        if self._scene is None:
-            raise RuntimeError("call initialize_sim() before a recording")
-        return [
-            ActorSpec(name=obj.name, asset_file=obj.asset_file, color=self._color(obj_id, env_id))
-            for obj_id, obj in enumerate(self._builder.objects)
-        ]
-
-    def _color(self, obj_id: int, env_id: int) -> list[float] | None:
-        return None if (color := self._builder.colors[obj_id][env_id]) is None else [float(c) for c in color]
 
     def body_poses(self, env_id: int) -> list[tuple[np.ndarray, np.ndarray]]:
         self._flush()

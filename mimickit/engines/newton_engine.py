@@ -2,27 +2,27 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from mimickit.engines.engine import ControlMode, Engine, ObjType
-from mimickit.engines.mujoco_scene import ObjectLayout, ObjectSpec, Scene, SceneBuilder
+from mimickit.engines.engine import ControlMode
+from mimickit.engines.mujoco_scene import ObjectLayout, Scene
 from mimickit.engines.newton_joints import Joints
+from mimickit.engines.scene_engine import SceneEngine
 from mimickit.engines.video_recorder import VideoRecorder
-from mimickit.util.keys import ConfigError, as_int, nearest
+from mimickit.util.keys import ConfigError, as_int
 from mimickit.util.rotations import quat_rotate
 from mimickit.video.config import VideoConfig
-from mimickit.video.snapshot import ActorPose, ActorSpec, FloatArray
+from mimickit.video.snapshot import ActorPose, FloatArray
 
 _log = logging.getLogger("mimickit.engines")
 _TOO_FAR = 1e10  # of a coordinate or a velocity: MuJoCo's own limit of what can't be meant
 
 
-class NewtonEngine(Engine):
+class NewtonEngine(SceneEngine):
     """The Engine contract on Newton.
 
     What a user sets is written into Newton's joint coordinates and marks body poses as stale; the first getter that
@@ -39,51 +39,19 @@ class NewtonEngine(Engine):
         super().__init__(config, num_envs=num_envs, **options)
         self._max_contacts = as_int(config.get("max_contacts", 0), "max_contacts", self._source)
         _require_newton(self._device)
-        self._builder = SceneBuilder(num_envs)
-        self._scene: Scene | None = None
-        self._told_of_failure = False
 
     # ------------------------------------------------------------------ building
 
     def get_name(self) -> str:
         return "newton"
 
-    def create_env(self) -> int:
-        return self._builder.create_env()
-
-    def create_obj(
-        self,
-        env_id: int,
-        obj_type: ObjType,
-        asset_file: str | Path,
-        name: str,
-        *,
-        is_visual: bool = False,
-        enable_self_collisions: bool = True,
-        fix_root: bool = False,
-        start_pos: Sequence[float] | np.ndarray | None = None,
-        start_rot: Sequence[float] | np.ndarray | None = None,
-        color: Sequence[float] | np.ndarray | None = None,
-        disable_motors: bool = False,
-    ) -> int:
-        if self._scene is not None:
-            raise RuntimeError("create_obj: the simulation is initialized; create all objects before initialize_sim()")
-        spec = ObjectSpec(
-            obj_type, Path(asset_file), name, is_visual, enable_self_collisions, fix_root, disable_motors
-        )
-        return self._builder.add(env_id, spec, start_pos, start_rot, color)
-
-    def initialize_sim(self) -> None:
+    def _build_sim(self, scene: Scene) -> None:
         from mimickit.engines.newton_sim import NewtonSim
 
-        if self._scene is not None:
-            raise RuntimeError("initialize_sim: called twice")
         _log.info("building the Newton simulation; the first time, its kernels are compiled, which takes a minute")
-        self._scene = self._builder.build(self._control_mode, self.get_sim_timestep())
-        self._objs = self._scene.objects
         self._joints = [Joints(obj, self._device) for obj in self._objs]
         self._sim = NewtonSim(
-            self._scene,
+            scene,
             num_envs=self._num_envs,
             device=self._device,
             timestep=self.get_sim_timestep(),
@@ -91,12 +59,11 @@ class NewtonEngine(Engine):
             explicit_pd=self._control_mode is ControlMode.PD_EXPLICIT,
             max_contacts=self._max_contacts,
         )
-        self.set_gravity(self._scene.model.opt.gravity)
+        self.set_gravity(scene.model.opt.gravity)
         self._time = torch.zeros(self._num_envs, dtype=torch.float64, device=self._device)
         self._failed = torch.zeros(self._num_envs, dtype=torch.bool, device=self._device)
         self._pushed = False
         self._start_q, self._start_frames = self._make_start_state()
-        self.reset_envs(None)
 
     def _make_start_state(self) -> tuple[Tensor, Tensor]:
         """Coordinates (num_envs, nq) and fixed roots' frames of all environments as they were created."""
@@ -122,19 +89,12 @@ class NewtonEngine(Engine):
 
     # ------------------------------------------------------------------ stepping
 
-    def set_cmd(self, obj_id: int, cmd: Tensor) -> None:
+    def _command(self, obj_id: int, cmd: Tensor) -> None:
         obj = self._objs[obj_id]
-        expected = (self._num_envs, obj.info.num_dofs)
-        if tuple(cmd.shape) != expected:
-            raise ValueError(f"set_cmd: object {obj.spec.name!r}: expected shape {expected}, found {tuple(cmd.shape)}")
-        if obj.actuators.stop == obj.actuators.start:
-            raise ValueError(f"set_cmd: object {obj.spec.name!r} has no drives (control mode "
-                             f"{self._control_mode.value}, disable_motors or is_visual)")  # fmt: skip
         if self._control_mode is ControlMode.PD_EXPLICIT:
-            kp, kd = (torch.from_numpy(self._per_dof(obj_id, gain)) for gain in ("stiffness", "damping"))
-            self._sim.set_explicit_pd(obj, cmd.detach(), kp, kd)
+            self._sim.set_explicit_pd(obj, cmd, *self._pd_gains[obj_id])
         else:
-            self._sim.ctrl[:, obj.actuators] = cmd.detach().to(self._sim.ctrl)
+            self._sim.ctrl[:, obj.actuators] = cmd.to(self._sim.ctrl)
 
     def _simulate(self) -> None:
         self._sim.step()
@@ -153,11 +113,7 @@ class NewtonEngine(Engine):
         self._failed = ~(good[0] & good[1] & good[2])
         if bool(self._failed.any()):
             ids = self._failed.nonzero()[:, 0]
-            if not self._told_of_failure:
-                self._told_of_failure = True
-                _log.warning("%d of %d simulations diverged, the first of them %d, and were put back to their start "
-                             "(said once; get_sim_failed() tells of each step)",
-                             len(ids), self._num_envs, int(ids[0]))  # fmt: skip
+            self._tell_of_failure(ids.tolist())
             self.reset_envs(ids)
 
     def get_sim_failed(self) -> Tensor:
@@ -168,42 +124,9 @@ class NewtonEngine(Engine):
     def get_sim_time(self, env_id: int) -> float:
         return float(self._time[env_id])
 
-    def get_objs_per_env(self) -> int:
-        return len(self._builder.objects)
-
-    def get_obj_type(self, obj_id: int) -> ObjType:
-        return self._builder.objects[obj_id].obj_type
-
-    def get_obj_num_bodies(self, obj_id: int) -> int:
-        return len(self._objs[obj_id].info.bodies)
-
-    def get_obj_num_dofs(self, obj_id: int) -> int:
-        return self._objs[obj_id].info.num_dofs
-
-    def get_obj_body_names(self, obj_id: int) -> list[str]:
-        return [body.name for body in self._objs[obj_id].info.bodies]
-
-    def find_obj_body_id(self, obj_id: int, body_name: str) -> int:
-        names = self.get_obj_body_names(obj_id)
-        if body_name not in names:
-            file = self._builder.objects[obj_id].asset_file
-            raise ConfigError(f"{file}: no body {body_name!r}{nearest(body_name, names)}")
-        return names.index(body_name)
-
     def get_obj_mass(self, obj_id: int) -> float:
         masses = self._sim.model.body_mass.numpy()  # of all worlds, which are alike
         return float(masses[self._bodies(self._objs[obj_id])].sum())
-
-    def get_obj_dof_limits(self, obj_id: int) -> tuple[Tensor, Tensor]:
-        limits = self._per_dof(obj_id, "limits").reshape(-1, 2)
-        return self._to_tensor(limits[:, 0]), self._to_tensor(limits[:, 1])
-
-    def get_obj_torque_limits(self, obj_id: int) -> Tensor:
-        return self._to_tensor(self._per_dof(obj_id, "torque_limit"))
-
-    def _per_dof(self, obj_id: int, name: str) -> np.ndarray:
-        joints = self._objs[obj_id].info.joints
-        return np.concatenate([np.zeros(0), *(np.ravel(getattr(joint, name)) for joint in joints if joint.dof_dim)])
 
     # ------------------------------------------------------------------ reading
 
@@ -222,13 +145,13 @@ class NewtonEngine(Engine):
     def get_root_vel(self, obj_id: int) -> Tensor:
         obj = self._objs[obj_id]
         if not obj.is_free:
-            return torch.zeros(self._num_envs, 3, device=self._device)
+            return self._none()
         return self._root_velocity(obj)[:, :3] - self._com_velocity(obj)
 
     def get_root_ang_vel(self, obj_id: int) -> Tensor:
         obj = self._objs[obj_id]
         if not obj.is_free:
-            return torch.zeros(self._num_envs, 3, device=self._device)
+            return self._none()
         return self._root_velocity(obj)[:, 3:].clone()
 
     def _root_velocity(self, obj: ObjectLayout) -> Tensor:
@@ -325,21 +248,14 @@ class NewtonEngine(Engine):
         self._stale = True
 
     def set_body_forces(self, env_ids: Tensor | None, obj_id: int, body_id: int, forces: Tensor) -> None:
+        self._check_body(obj_id, body_id, "set_body_forces")
         obj, ids = self._objs[obj_id], self._ids(env_ids)
-        if not 0 <= body_id < len(obj.info.bodies):
-            raise ValueError(f"set_body_forces: body_id {body_id}: {obj.spec.name!r} has {len(obj.info.bodies)} bodies")
         self._sim.body_f[ids, obj.bodies.start - 1 + body_id, :3] = self._own(forces)
         self._pushed = True
 
     def set_gravity(self, gravity: Sequence[float]) -> None:
         x, y, z = (float(g) for g in gravity)
         self._sim.set_gravity((x, y, z))
-
-    def _free(self, obj_id: int, what: str) -> ObjectLayout:
-        obj = self._objs[obj_id]
-        if not obj.is_free:
-            raise ValueError(f"{what}: the root of {obj.spec.name!r} is fixed and has no velocity")
-        return obj
 
     def _ids(self, env_ids: Tensor | None) -> Tensor:
         if env_ids is None:
@@ -361,26 +277,12 @@ class NewtonEngine(Engine):
     def set_state(self, state: Tensor) -> None:
         parts = self._parts()
         expected = (self._num_envs, sum(part.shape[1] for part in parts))
-        if tuple(state.shape) != expected:
-            raise ConfigError(f"set_state: expected {expected}, found {tuple(state.shape)}: "
-                              "a state of another scene or number of environments")  # fmt: skip
+        self._check_state(state, expected)
         for part, values in zip(parts, state.split([part.shape[1] for part in parts], dim=1), strict=True):
             part.copy_(values)
         self._stale = True
 
     # ------------------------------------------------------------------ filming
-
-    def stage_actors(self, env_id: int) -> list[ActorSpec]:
-        if self._scene is None:
-            raise RuntimeError("call initialize_sim() before a recording")
-        return [
-            ActorSpec(name=obj.name, asset_file=obj.asset_file, color=self._color(obj_id, env_id))
-            for obj_id, obj in enumerate(self._builder.objects)
-        ]
-
-    def _color(self, obj_id: int, env_id: int) -> list[float] | None:
-        color = self._builder.colors[obj_id][env_id]
-        return None if color is None else [float(c) for c in color]
 
     def body_poses(self, env_id: int) -> list[ActorPose]:
         self._flush()

@@ -5,7 +5,6 @@ keeps the whole contract; contact forces it adds up itself, contact by contact.
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import mujoco
@@ -13,14 +12,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mimickit.engines.engine import ControlMode, Engine, ObjType
-from mimickit.engines.mujoco_scene import ObjectLayout, ObjectSpec, SceneBuilder
+from mimickit.engines.engine import ControlMode
+from mimickit.engines.mujoco_scene import ObjectLayout, Scene
+from mimickit.engines.scene_engine import SceneEngine
 from mimickit.engines.video_recorder import VideoRecorder
 from mimickit.util.keys import ConfigError
 from mimickit.util.rotations import exp_map_to_quat, quat_conjugate, quat_mul, quat_rotate, quat_to_exp_map
 from mimickit.video.config import VideoConfig
 from mimickit.video.production import Filmer
-from mimickit.video.snapshot import ActorPose, ActorSpec
+from mimickit.video.snapshot import ActorPose
 from mimickit.video.stage.stage_filmer import StageFilmer
 
 XYZW, WXYZ = [1, 2, 3, 0], [3, 0, 1, 2]
@@ -33,10 +33,9 @@ class OwnRecorder(VideoRecorder):
         return StageFilmer()
 
 
-class OwnEngine(Engine):
+class OwnEngine(SceneEngine):
     def __init__(self, config: Any, *, num_envs: int, **options: Any) -> None:
         super().__init__(config, num_envs=num_envs, **options)
-        self._builder = SceneBuilder(num_envs)
         self._failed = torch.zeros(num_envs, dtype=torch.bool)
         self._targets: dict[int, np.ndarray] = {}
 
@@ -45,35 +44,10 @@ class OwnEngine(Engine):
     def get_name(self) -> str:
         return "own"
 
-    def create_env(self) -> int:
-        return self._builder.create_env()
-
-    def create_obj(
-        self,
-        env_id: int,
-        obj_type: ObjType,
-        asset_file: str | Path,
-        name: str,
-        *,
-        is_visual: bool = False,
-        enable_self_collisions: bool = True,
-        fix_root: bool = False,
-        start_pos: Sequence[float] | np.ndarray | None = None,
-        start_rot: Sequence[float] | np.ndarray | None = None,
-        color: Sequence[float] | np.ndarray | None = None,
-        disable_motors: bool = False,
-    ) -> int:
-        spec = ObjectSpec(
-            obj_type, Path(asset_file), name, is_visual, enable_self_collisions, fix_root, disable_motors
-        )
-        return self._builder.add(env_id, spec, start_pos, start_rot, color)
-
-    def initialize_sim(self) -> None:
-        scene = self._builder.build(self._control_mode, self.get_sim_timestep())
-        self._model, self._objs = scene.model, scene.objects
+    def _build_sim(self, scene: Scene) -> None:
+        self._model = scene.model
         self._datas = [mujoco.MjData(self._model) for _ in range(self._num_envs)]
         self._forces = np.zeros((2, self._num_envs, self._model.nbody, 3))  # total, of the ground
-        self.reset_envs(None)
 
     def reset_envs(self, env_ids: Tensor | None) -> None:
         for env in self._ids(env_ids):
@@ -93,15 +67,12 @@ class OwnEngine(Engine):
 
     # ------------------------------------------------------------------ stepping
 
-    def set_cmd(self, obj_id: int, cmd: Tensor) -> None:
-        obj = self._objs[obj_id]
-        if tuple(cmd.shape) != (self._num_envs, obj.info.num_dofs) or obj.actuators.stop == obj.actuators.start:
-            raise ValueError(f"set_cmd: object {obj.spec.name!r}: found shape {tuple(cmd.shape)}, or no drives")
+    def _command(self, obj_id: int, cmd: Tensor) -> None:
         if self._control_mode is ControlMode.PD_EXPLICIT:
             self._targets[obj_id] = cmd.double().numpy()
             return
         for data, row in zip(self._datas, cmd.numpy(), strict=True):
-            data.ctrl[obj.actuators] = row
+            data.ctrl[self._objs[obj_id].actuators] = row
 
     def _simulate(self) -> None:
         self._failed[:] = False
@@ -134,7 +105,7 @@ class OwnEngine(Engine):
             balls = obj.ball_dofs
             turn = quat_mul(quat_conjugate(exp_map_to_quat(now[balls])), exp_map_to_quat(goal[balls]))
             error[balls] = quat_to_exp_map(turn)
-            kp, kd = self._per_dof(obj_id, "stiffness"), self._per_dof(obj_id, "damping")
+            kp, kd = (gain.numpy() for gain in self._pd_gains[obj_id])
             data.ctrl[obj.actuators] = kp * error.numpy() - kd * data.qvel[obj.dof_qvel]
 
     def _add_contacts(self, env: int) -> None:
@@ -164,40 +135,8 @@ class OwnEngine(Engine):
     def get_sim_time(self, env_id: int) -> float:
         return float(self._datas[env_id].time)
 
-    def get_objs_per_env(self) -> int:
-        return len(self._objs)
-
-    def get_obj_type(self, obj_id: int) -> ObjType:
-        return self._objs[obj_id].spec.obj_type
-
-    def get_obj_num_bodies(self, obj_id: int) -> int:
-        return len(self._objs[obj_id].info.bodies)
-
-    def get_obj_num_dofs(self, obj_id: int) -> int:
-        return self._objs[obj_id].info.num_dofs
-
-    def get_obj_body_names(self, obj_id: int) -> list[str]:
-        return [body.name for body in self._objs[obj_id].info.bodies]
-
-    def find_obj_body_id(self, obj_id: int, body_name: str) -> int:
-        names = self.get_obj_body_names(obj_id)
-        if body_name not in names:
-            raise ConfigError(f"no body {body_name!r}")
-        return names.index(body_name)
-
     def get_obj_mass(self, obj_id: int) -> float:
         return float(self._model.body_mass[self._objs[obj_id].bodies].sum())
-
-    def get_obj_dof_limits(self, obj_id: int) -> tuple[Tensor, Tensor]:
-        limits = self._per_dof(obj_id, "limits").reshape(-1, 2)
-        return self._to_tensor(limits[:, 0]), self._to_tensor(limits[:, 1])
-
-    def get_obj_torque_limits(self, obj_id: int) -> Tensor:
-        return self._to_tensor(self._per_dof(obj_id, "torque_limit"))
-
-    def _per_dof(self, obj_id: int, name: str) -> np.ndarray:
-        joints = self._objs[obj_id].info.joints
-        return np.concatenate([np.zeros(0), *(np.ravel(getattr(joint, name)) for joint in joints if joint.dof_dim)])
 
     # ------------------------------------------------------------------ reading
 
@@ -304,6 +243,7 @@ class OwnEngine(Engine):
             self._update(env)
 
     def set_body_forces(self, env_ids: Tensor | None, obj_id: int, body_id: int, forces: Tensor) -> None:
+        self._check_body(obj_id, body_id, "set_body_forces")
         for env, row in self._rows(env_ids, forces):
             self._datas[env].xfrc_applied[self._objs[obj_id].bodies.start + body_id, :3] = row
 
@@ -332,13 +272,6 @@ class OwnEngine(Engine):
             mujoco.mj_fwdVelocity(self._model, data)
 
     # ------------------------------------------------------------------ filming
-
-    def stage_actors(self, env_id: int) -> list[ActorSpec]:
-        objs, colors = self._builder.objects, self._builder.colors
-        return [
-            ActorSpec(name=obj.name, asset_file=obj.asset_file, color=color[env_id])
-            for obj, color in zip(objs, colors, strict=True)
-        ]
 
     def body_poses(self, env_id: int) -> list[ActorPose]:
         data = self._datas[env_id]
