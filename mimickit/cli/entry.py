@@ -54,7 +54,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
                 run_without_simulation(request)
                 return EXIT_OK
-            return _run(load_settings(request), words)
+            if request.options.mode is Mode.SIM2SIM:
+                from mimickit.cli.sim2sim import run_sim2sim
+
+                run_sim2sim(request, lambda test: _run(load_settings(test), words)[1])
+                return EXIT_OK
+            return _run(load_settings(request), words)[0]
         except (Exception, KeyboardInterrupt) as err:
             return _explain(err)
 
@@ -144,15 +149,15 @@ class _Parts:
             self.logger.close()
 
 
-def _run(settings: Settings, argv: list[str]) -> int:
+def _run(settings: Settings, argv: list[str]) -> tuple[int, dict[str, Any]]:
+    """The exit code, and what result.json holds."""
     with make_run_folder(settings) as folder, true_sources(*settings.blocks):
         parts = _Parts(Report(settings, folder.path))
         try:
             build.prepare_torch(settings)
             _build(parts, settings, argv)
             result = _work(parts, settings)
-            parts.report.finish(result)
-            return _exit_code(settings, result)
+            return _exit_code(settings, result), parts.report.finish(result)
         except KeyboardInterrupt:
             folder.begun = parts.logger is not None
             _finish_interrupted(parts)

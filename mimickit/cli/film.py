@@ -44,7 +44,7 @@ def _film(request: Request) -> list[Path]:
     clips = []
     for path in traces:
         with Trace(path) as trace:
-            config = _config(request, trace.video)
+            config = picture_config(request, trace.video)
             name = beside(path.with_name(path.name.removesuffix(".part")), suffix_of(config.format))
             folder = request.options.out_dir or path.parent
             if config.pick:
@@ -72,8 +72,8 @@ def _compare(request: Request) -> list[Path]:
         contenders = [find_contender(Path(run), label) for run, label in zip(runs, labels, strict=True)]
     except (VideoError, OSError, ValueError) as error:
         raise ConfigError(f"{request.place('runs')}: {error}") from None
-    config = _config(request, {"overlay": "time,return"})
-    folder = request.options.out_dir or Path("output") / f"compare_{time.strftime('%Y-%m-%d_%H-%M-%S')}"
+    config = picture_config(request, {"overlay": "time,return"})
+    folder = request.options.out_dir or new_folder("compare")
     return [clip.path for clip in compare(contenders, config, folder / f"comparison{suffix_of(config.format)}")]
 
 
@@ -96,6 +96,11 @@ def _replay(request: Request) -> list[Path]:
     write_replay(traces, page, labels=names)
     _renew_pages([folder])
     return [page]
+
+
+def new_folder(mode: str) -> Path:
+    """Where a mode puts what it makes, unless a folder was named."""
+    return Path("output") / f"{mode}_{time.strftime('%Y-%m-%d_%H-%M-%S')}"
 
 
 def _traces(request: Request) -> list[Path]:
@@ -139,7 +144,7 @@ def _name_of(path: Path) -> str:
     return path.name.partition(".")[0]
 
 
-def _config(request: Request, base: dict[str, Any]) -> VideoConfig:
+def picture_config(request: Request, base: dict[str, Any]) -> VideoConfig:
     """How to film: base (a trace's own configuration), an engine file's video block if one was named, and the flags."""
     values = {key: value for key, value in base.items() if key not in _NOT_PICTURE and value not in (None, [])}
     if values.get("pick"):  # every environment was traced to pick from

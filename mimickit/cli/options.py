@@ -26,6 +26,7 @@ class Mode(enum.Enum):
     FILM = "film"
     COMPARE = "compare"
     REPLAY = "replay"
+    SIM2SIM = "sim2sim"
 
 
 class WandbMode(enum.Enum):
@@ -41,8 +42,9 @@ class Options:
     """The flags; those of filming are made from VideoConfig."""
 
     mode: Mode = Mode.TRAIN
-    """train a policy, test one, or view an environment without one (for instance a clip); without any simulation:
-    film a trace again, compare runs in one video, or make a page (HTML) on which traces replay in 3-D."""
+    """train a policy, test one, or view an environment without one (for instance a clip); sim2sim: test one on several
+    engines; without any simulation: film a trace again, compare runs in one video, or make a page (HTML) on which
+    traces replay in 3-D."""
     arg_file: tuple[str, ...] = ()
     """Files with more flags; the command line wins over them, a later file over an earlier."""
     engine_config: str = "data/engines/mujoco_engine.yaml"
@@ -83,6 +85,8 @@ class Options:
     """compare: run folders, traces or clips, two or more."""
     labels: tuple[str, ...] = ()
     """compare, replay: what the runs are called in the picture; default: the names of their folders or files."""
+    engines: tuple[str, ...] = ()
+    """sim2sim: the engines, for instance mujoco,newton; or engine files (YAML)."""
     run_name: str | None = None
     """Name of the run in W&B; default: the run folder's name."""
     wandb_project: str = "mimickit"
@@ -118,7 +122,8 @@ TRAINING_ONLY = ("max_samples", "save_int_models")
 WITHOUT_SIMULATION = (Mode.FILM, Mode.COMPARE, Mode.REPLAY)
 TAKEN_WITHOUT = ("mode", "arg_file", "out_dir", "trace", "runs", "labels", "engine_config")  # and how to film
 NO_PICTURE = ("trace", "replay", "defer", "every", "keep_last", "keep_best", "strict")  # of the video flags
-ONLY_IN = {"trace": (Mode.FILM, Mode.REPLAY), "runs": (Mode.COMPARE,), "labels": (Mode.COMPARE, Mode.REPLAY)}
+ONLY_IN = {"trace": (Mode.FILM, Mode.REPLAY), "runs": (Mode.COMPARE,), "labels": (Mode.COMPARE, Mode.REPLAY),
+           "engines": (Mode.SIM2SIM,)}  # fmt: skip
 
 # lowest and highest value of a number
 LIMITS = {
@@ -151,13 +156,14 @@ def read_request(argv: Sequence[str]) -> Request:
             raise ConfigError(f"{from_file['arg_file'].source}: --arg_file: an arg file can't name another")
         given |= from_file
     given |= typed
-    request = _request(given)
+    request = make_request(given)
     if request.options.resume is not None:
-        request = _request(_flags_of_run(request.options.resume, flags) | given)
+        request = make_request(_flags_of_run(request.options.resume, flags) | given)
     return request
 
 
-def _request(given: Mapping[str, Given]) -> Request:
+def make_request(given: Mapping[str, Given]) -> Request:
+    """A request from the flags that were given. Raises ConfigError, as read_request."""
     options = Options(**{f.name: read_value(f, given[f.name]) for f in flags_of(Options) if f.name in given})
     request = Request(options, _video(given), _overrides(given), given)
     _check(request)

@@ -2,13 +2,14 @@
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from mimickit.cli.options import CONFIG_FILE, Mode, Options, Request, run_folder_of
 from mimickit.cli.sources import VIDEO, Block, flag_origins, leaf_origins, true_sources
 from mimickit.config import find_path, load_yaml, merge
+from mimickit.registry import Kind, resolve
 from mimickit.util.keys import ConfigError
 from mimickit.video.config import VideoConfig
 
@@ -133,14 +134,26 @@ def _block(request: Request, companion: Mapping[str, Any] | None, name: str, def
 
 def _engine(request: Request, companion: Mapping[str, Any] | None, env: Block) -> Block:
     """The engine's file, with the environment's engine block, taken out of that, and then the flags on top."""
-    block = _block(request, companion, "engine", Options.engine_config)
+    unchanged = replace(request, overrides={**request.overrides, "engine": {}})
+    block = _block(unchanged, companion, "engine", Options.engine_config)
     with true_sources(env):
         over = env.values.pop("engine", None) or {}
         if not isinstance(over, Mapping):
             raise ConfigError(f"{env.source}: engine: expected a block of engine keys, found {over!r}")
     within = {key.removeprefix("engine."): place for key, place in env.origins.items() if key.startswith("engine.")}
     origins = {**leaf_origins(over, f"{env.source}: engine"), **within, **block.origins}
-    return Block(merge(merge(block.values, over), request.overrides["engine"]), block.source, origins)
+    before = merge(block.values, over)
+    values = _without_keys_of_another(merge(before, request.overrides["engine"]), before, block.source)
+    return Block(values, block.source, origins)
+
+
+def _without_keys_of_another(values: dict[str, Any], before: Mapping[str, Any], source: str) -> dict[str, Any]:
+    """An engine block in which a flag names another engine: the keys of the one before alone are gone."""
+    old, new = before.get("engine_name"), values.get("engine_name")
+    if old == new or not (isinstance(old, str) and isinstance(new, str)):
+        return values
+    own = {name: set(resolve(Kind.ENGINE, name, source).EXTRA_KEYS) for name in (old, new)}
+    return {key: value for key, value in values.items() if key not in own[old] - own[new]}
 
 
 def _film(request: Request, engine: Block) -> Block:
