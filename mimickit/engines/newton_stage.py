@@ -21,7 +21,7 @@ from mimickit.video.camera.camera_rig import CameraPose, SubjectSize
 from mimickit.video.config import Quality
 from mimickit.video.errors import VideoError
 from mimickit.video.layout import Rect
-from mimickit.video.snapshot import ActorSpec, Snapshot
+from mimickit.video.snapshot import ActorSpec, FloatArray, Snapshot
 from mimickit.video.stage.stage import Frame, camera_axes
 from mimickit.video.stage.stage_markers import NO_MARKS, Marks
 from mimickit.video.stage.stage_scene import StageScene, build_scene, ground_origin
@@ -29,6 +29,8 @@ from mimickit.video.stage.stage_scene import StageScene, build_scene, ground_ori
 _VISIBLE_GROUPS = 3  # geom groups 0, 1, 2 are visual by MuJoCo's convention
 _GROUND_SIZE = 60.0  # m, from the camera to the ground's edge
 _HAZE_FROM, _HAZE_TO = wp.constant(8.0), wp.constant(40.0)  # m from the camera, over which the ground dissolves
+_HORIZON = 0.045  # rise of a ray up to which the sky has the ground's colour in it
+_SKY_STEPS = wp.constant(2048)  # of the sky's colours
 _TEXTURE_SIZE = 256  # pixels a side
 _AWAY = (0.0, 0.0, -1000.0, 0.0, 0.0, 0.0, 1.0)  # where a body goes that the snapshot doesn't place
 _KEY_LIGHT, _SKY_LIGHT, _GROUND_LIGHT = 0.61, 0.42, 0.18  # radiance
@@ -158,6 +160,7 @@ class _View:
         self._depth = sensor.allocate_image_depth_forward(1, width, height)
         self._picture = wp.empty((height, width, 3), dtype=wp.uint8, device=sensor.device)
         self._world = wp.zeros(1, dtype=wp.int32, device=sensor.device)
+        self._sky = wp.array(_sky_colors(), dtype=wp.vec3f, device=sensor.device)
         self._rays: Any = None
         self._fov = 0.0
 
@@ -175,56 +178,59 @@ class _View:
             world_indices=self._world,
         )  # fmt: skip
         wp.launch(
-            _finish, dim=(height, width), inputs=[self._color, self._depth, _sky_of(camera)], outputs=[self._picture],
-            device=sensor.device,
+            _finish, dim=(height, width), inputs=[self._color, self._depth, _sight_of(camera), self._sky],
+            outputs=[self._picture], device=sensor.device,
         )  # fmt: skip
         return np.asarray(self._picture.numpy())
 
 
 @wp.struct
-class _Sky:
-    """Colours in 0..1, and where the camera looks."""
+class _Sight:
+    """Where the camera looks."""
 
-    haze: wp.vec3f
-    zenith: wp.vec3f
-    floor: wp.vec3f
     look_rise: wp.float32  # vertical part of the unit vector forward
     up_rise: wp.float32  # and of the picture's up
     reach: wp.float32  # tangent of half the field of view
 
 
-def _sky_of(camera: CameraPose) -> Any:
+def _sight_of(camera: CameraPose) -> Any:
     forward, up = camera_axes(camera)
-    sky = _Sky()
-    sky.haze, sky.zenith = wp.vec3f(*palette.HAZE), wp.vec3f(*palette.ZENITH)
-    sky.floor = wp.vec3f(*palette.distant_floor())
-    sky.look_rise, sky.up_rise = float(forward[2]), float(up[2])
-    sky.reach = math.tan(math.radians(camera.fov) / 2)
-    return sky
+    sight = _Sight()
+    sight.look_rise, sight.up_rise = float(forward[2]), float(up[2])
+    sight.reach = math.tan(math.radians(camera.fov) / 2)
+    return sight
+
+
+def _sky_colors() -> FloatArray:
+    """(_SKY_STEPS, 3) in 0..255: what the sky looks like from level to straight up."""
+    rise = np.linspace(0.0, 1.0, _SKY_STEPS)[:, None]
+    haze, zenith, floor = (np.asarray(c) for c in (palette.HAZE, palette.ZENITH, palette.distant_floor()))
+    sky = haze + (zenith - haze) * rise**0.65
+    return 255.0 * (floor + (sky - floor) * np.clip(rise / _HORIZON, 0.0, 1.0) ** 0.8)
 
 
 @wp.kernel
 def _finish(
     color: wp.array3d[wp.uint32],
     depth: wp.array3d[wp.float32],
-    sky: _Sky,
+    sight: _Sight,
+    sky: wp.array[wp.vec3f],
     out: wp.array3d[wp.uint8],
 ) -> None:
     """Sky where nothing was hit, and haze before what is far."""
     y, x = wp.tid()
-    height, width = float(color.shape[1]), float(color.shape[2])
-    down = (1.0 - 2.0 * (float(y) + 0.5) / height) * sky.reach
-    across = (2.0 * (float(x) + 0.5) / width - 1.0) * sky.reach * width / height
-    length = wp.sqrt(1.0 + down * down + across * across)
-    rise = wp.clamp((sky.look_rise + down * sky.up_rise) / length, 0.0, 1.0)  # the camera's right is level
-    behind = sky.haze + (sky.zenith - sky.haze) * wp.pow(rise, 0.65)
-    behind = sky.floor + (behind - sky.floor) * wp.pow(wp.clamp(rise / 0.045, 0.0, 1.0), 0.8)
     packed = color[0, y, x]
-    near = 1.0 - wp.smoothstep(_HAZE_FROM, _HAZE_TO, depth[0, y, x] * length)
-    seen = near * float((packed >> wp.uint32(24)) & wp.uint32(255)) / 255.0
-    for channel in range(3):
-        value = float((packed >> wp.uint32(8 * channel)) & wp.uint32(255))
-        out[y, x, channel] = wp.uint8(wp.clamp(value * seen + 255.0 * behind[channel] * (1.0 - seen) + 0.5, 0.0, 255.0))
+    height, width = float(color.shape[1]), float(color.shape[2])
+    down = (1.0 - 2.0 * (float(y) + 0.5) / height) * sight.reach
+    across = (2.0 * (float(x) + 0.5) / width - 1.0) * sight.reach * width / height
+    length = wp.sqrt(1.0 + down * down + across * across)
+    hit = float((packed >> wp.uint32(24)) & wp.uint32(255)) / 255.0
+    seen = hit * (1.0 - wp.smoothstep(_HAZE_FROM, _HAZE_TO, depth[0, y, x] * length))
+    rise = wp.clamp((sight.look_rise + down * sight.up_rise) / length, 0.0, 1.0)  # the camera's right is level
+    behind = (1.0 - seen) * sky[int(rise * float(_SKY_STEPS - 1) + 0.5)]
+    out[y, x, 0] = wp.uint8(seen * float(packed & wp.uint32(255)) + behind[0] + 0.5)
+    out[y, x, 1] = wp.uint8(seen * float((packed >> wp.uint32(8)) & wp.uint32(255)) + behind[1] + 0.5)
+    out[y, x, 2] = wp.uint8(seen * float((packed >> wp.uint32(16)) & wp.uint32(255)) + behind[2] + 0.5)
 
 
 def _camera_transform(camera: CameraPose) -> Any:

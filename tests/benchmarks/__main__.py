@@ -1,6 +1,9 @@
-"""python -m tests.benchmarks [engine] [training] [recorder] [films]: measures, prints one table; no word means all."""
+"""python -m tests.benchmarks [engine] [training] [recorder] [films] [newton]: measures, prints one table; no word means
+all that is installed.
+"""
 
 import importlib
+import importlib.util
 import os
 import sys
 
@@ -9,18 +12,20 @@ import torch
 from tests.benchmarks.timing import Row, table
 
 PARTS = ("engine", "training", "recorder", "films")
+OPTIONAL = {"newton": "newton"}  # by the module that they need
 
 
 def main(words: list[str]) -> int:
     """Run the named parts; 1 if a ratio is not what it should be."""
-    unknown = [word for word in words if word not in PARTS]
+    unknown = [word for word in words if word not in (*PARTS, *OPTIONAL)]
     if unknown:
-        print(f"unknown: {', '.join(unknown)}; known: {', '.join(PARTS)}", file=sys.stderr)
+        print(f"unknown: {', '.join(unknown)}; known: {', '.join((*PARTS, *OPTIONAL))}", file=sys.stderr)
         return 2
     os.environ.setdefault("MUJOCO_GL", "egl")  # mujoco.Renderer and Gymnasium choose their GL at import
     torch.set_num_threads(1)
     rows: list[Row] = []
-    for part in words or PARTS:
+    installed = [part for part, module in OPTIONAL.items() if importlib.util.find_spec(module)]
+    for part in words or (*PARTS, *installed):
         rows += importlib.import_module(f"tests.benchmarks.bench_{part}").run()
     print(table(rows))
     return 0 if all(row.holds for row in rows) else 1

@@ -46,6 +46,11 @@ def at_most(name: str, *, measured: str, baseline: str, ratio: float, bound: flo
     return Row(name, measured, baseline, ratio, f"<= {bound:g}", ratio <= bound)
 
 
+def within(name: str, *, measured: str, baseline: str, ratio: float, tolerance: float) -> Row:
+    """A ratio that should be 1, give or take the tolerance."""
+    return Row(name, measured, baseline, ratio, f"1 ± {tolerance:g}", abs(ratio - 1.0) <= tolerance)
+
+
 def table(rows: list[Row]) -> str:
     """The rows as a Markdown table."""
     lines = ["| what | measured | baseline | ratio | wanted | holds |", "|---|---|---|---|---|---|"]
