@@ -19,6 +19,7 @@ from mimickit.video.config import VideoConfig
 from mimickit.video.snapshot import ActorPose, FloatArray
 
 _log = logging.getLogger("mimickit.engines")
+_OLDEST = (1, 8)  # Newton
 _TOO_FAR = 1e10  # of a coordinate or a velocity: MuJoCo's own limit of what can't be meant
 
 
@@ -301,11 +302,16 @@ def _require_newton(device: str) -> None:
         import warp as wp
 
         wp.config.log_level = wp.LOG_WARNING  # what the run says is ours
-        import newton  # noqa: F401
+        import newton
     except ModuleNotFoundError as error:
         raise ConfigError(
             f"engine newton needs {error.name}, which is not installed: pip install -r requirements-newton.txt"
         ) from None
+    if tuple(int(part) for part in newton.__version__.split(".")[:2]) < _OLDEST:
+        raise ConfigError(
+            f"engine newton: expected newton {_OLDEST[0]}.{_OLDEST[1]} or newer, found {newton.__version__}: "
+            "pip install -r requirements-newton.txt"
+        )
     try:
         wp.get_device(device)
     except (ValueError, RuntimeError) as error:

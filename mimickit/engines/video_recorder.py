@@ -139,7 +139,7 @@ class VideoRecorder(abc.ABC):
         self._last_clips = []  # of a recording that fails there are none
         num_envs = self._engine.get_num_envs()
         config = self._base_config.updated(overrides, "video recording")
-        if config.pick:
+        if config.pick and not config.envs:
             config = replace(config, envs=tuple(range(num_envs)))
         self._config = config
         for env in config.env_ids:

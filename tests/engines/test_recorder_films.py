@@ -240,25 +240,31 @@ def test_a_trace_that_can_not_be_completed_is_reported_when_its_film_is_asked_fo
     assert "film.trace" in message
 
 
-def test_the_best_worst_and_middle_episode_of_all_environments(tmp_path: Path) -> None:
-    engine = make(tmp_path, num_envs=5, red_env=3, pick="best,worst,median")
+@pytest.mark.parametrize(
+    ("envs", "shown"), [((), [3, 1, 2]), ((0, 1, 4), [0, 1, 4])], ids=["of all environments", "of some"]
+)
+def test_the_best_worst_and_middle_episode(tmp_path: Path, envs: tuple[int, ...], shown: list[int]) -> None:
+    engine = make(tmp_path, num_envs=5, red_env=3, pick="best,worst,median", envs=envs)
     recorder = engine.get_video_recorder()
+    filmed = envs or range(5)
+    episodes = [(6, 5.0), (4, 1.0), (6, 3.0), (6, 9.0), (2, 2.0)]  # length and return of each environment's
     with engine.recording():
-        for env in range(5):
+        for env in filmed:
             recorder.begin_episode(env_id=env)
         for count in range(1, 7):
             engine.step()
-            for env, (length, total) in enumerate([(6, 5.0), (4, 1.0), (6, 3.0), (6, 9.0), (2, 2.0)]):
+            for env in filmed:
+                length, total = episodes[env]
                 if count == length:
                     recorder.end_episode(length, total, "time", env_id=env)
                     recorder.begin_episode(env_id=env)
     clips = engine.get_video_recordings()
     engine.close()
     assert [clip.path.name for clip in clips] == ["film_best.mp4", "film_worst.mp4", "film_median.mp4"]
-    assert [clip.env_id for clip in clips] == [3, 1, 2]
-    assert [[episode.episode_return for episode in clip.episodes] for clip in clips] == [[9.0], [1.0], [3.0]]
-    assert [clip.num_frames for clip in clips] == [7, 5, 7]
-    assert [bool(red(read_frames(clip.path)[0]).sum() > 20) for clip in clips] == [True, False, False]
+    assert [clip.env_id for clip in clips] == shown
+    assert [[episode.episode_return for episode in clip.episodes] for clip in clips] == [[episodes[e][1]] for e in shown]
+    assert [clip.num_frames for clip in clips] == [episodes[env][0] + 1 for env in shown]
+    assert [bool(red(read_frames(clip.path)[0]).sum() > 20) for clip in clips] == [env == 3 for env in shown]
 
 
 def test_a_recording_ends_at_its_greatest_length(tmp_path: Path) -> None:

@@ -147,7 +147,8 @@ def film_recorded(trace_file: Path, config: VideoConfig, path: Path) -> list[Cli
 def film_picks(trace: Trace, config: VideoConfig, path: Path) -> list[Clip]:
     """Film the picked episodes of a trace into files beside path. Raises as film()."""
     single, clips = replace(config, envs=(), pick=()), list[Clip]()
-    picked = picked_episodes(trace_episodes(trace), config.pick)
+    episodes = [episode for episode in trace_episodes(trace) if not config.envs or episode.env_id in config.envs]
+    picked = picked_episodes(episodes, config.pick)
     if not picked:
         _log.info("pick: no episode ended, so that there is none to choose from")
     for pick, episode in picked.items():
