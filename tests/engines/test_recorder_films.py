@@ -262,7 +262,8 @@ def test_the_best_worst_and_middle_episode(tmp_path: Path, envs: tuple[int, ...]
     engine.close()
     assert [clip.path.name for clip in clips] == ["film_best.mp4", "film_worst.mp4", "film_median.mp4"]
     assert [clip.env_id for clip in clips] == shown
-    assert [[episode.episode_return for episode in clip.episodes] for clip in clips] == [[episodes[e][1]] for e in shown]
+    returns = [[episode.episode_return for episode in clip.episodes] for clip in clips]
+    assert returns == [[episodes[env][1]] for env in shown]
     assert [clip.num_frames for clip in clips] == [episodes[env][0] + 1 for env in shown]
     assert [bool(red(read_frames(clip.path)[0]).sum() > 20) for clip in clips] == [env == 3 for env in shown]
 
