@@ -211,3 +211,12 @@ def test_environments_hold_several_objects_each_with_a_place_of_its_own(open_eng
     torch.testing.assert_close(engine.get_body_pos(1), before, atol=1e-4, rtol=0.0)  # it falls nowhere
     assert (engine.get_root_pos(0)[:, 2] < torch.tensor([1.0, 2.0])).all()
     assert engine.get_contact_forces(1).abs().max() == 0.0
+
+
+def test_a_turn_of_the_root_leaves_its_velocities(make: Make) -> None:
+    engine, state = make(n=3), random_state(3)
+    set_state(engine, None, state)
+    turned = quat_mul(exp_map_to_quat(torch.tensor([0.3, 0.2, -1.0])).expand(3, 4), state["root_rot"])
+    engine.set_root_rot(None, 0, turned)
+    for name in ("root_vel", "root_ang_vel"):
+        torch.testing.assert_close(getattr(engine, f"get_{name}")(0), state[name], atol=1e-5, rtol=1e-5, msg=name)
