@@ -12,7 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mimickit.anim.mjcf import CharacterError, CharacterInfo, JointInfo, read_mjcf
+from mimickit.anim.mjcf import CharacterInfo, JointInfo, read_mjcf
+from mimickit.anim.source import CharacterError
 from mimickit.util.keys import nearest
 from mimickit.util.rotations import (
     exp_map_to_quat,
@@ -44,7 +45,7 @@ class CharModel:
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str], device: str | torch.device = "cpu") -> "CharModel":
-        """The character in an MJCF file. Raises CharacterError."""
+        """The character in a file (MJCF, URDF, USD, a description). Raises CharacterError."""
         return cls(read_mjcf(Path(path)), device=device)
 
     @property

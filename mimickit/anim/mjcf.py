@@ -1,4 +1,4 @@
-"""Characters read from MJCF (or any file that MuJoCo's MjSpec opens).
+"""What the engines and the motion library need to know of a character: bodies, joints, limits, gains.
 
 Everything is taken from MuJoCo's own compiled model, so that defaults, classes, omitted attributes, degrees
 and radians mean here what they mean in the simulation. What this module adds is structure: which joints
@@ -20,18 +20,18 @@ from typing import Any
 
 import mujoco
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
-from mimickit.util.keys import ConfigError
+from mimickit.anim.char_file import load_spec
+from mimickit.anim.drives import HOME, compiled
+from mimickit.anim.source import CharacterError
+from mimickit.util.rotations import quat_conjugate, quat_mul, quat_to_exp_map
 
 FloatArray = NDArray[np.float64]
 
 _ANCHOR_TOLERANCE = 1e-6  # m, between the anchors of hinges that form one ball joint
 _AXIS_TOLERANCE = 1e-4  # of a unit axis's components
-
-
-class CharacterError(ConfigError):
-    """A character file that can't be used; the text names the file, the body and the joints."""
 
 
 class JointKind(Enum):
@@ -83,34 +83,16 @@ class CharacterInfo:
     joints: tuple[JointInfo, ...]
     has_free_root: bool
     num_dofs: int
-
-
-def load_spec(path: str | os.PathLike[str], text: str | None = None) -> Any:
-    """The file, or the text that was in it, as an editable mujoco.MjSpec. Raises CharacterError where MuJoCo can't
-    read it.
-    """
-    path = Path(path)
-    if text is None and not path.is_file():
-        raise CharacterError(f"{path}: no such character file")
-    try:
-        if text is None:
-            return mujoco.MjSpec.from_file(str(path))
-        spec = mujoco.MjSpec.from_string(text)
-        spec.modelfiledir = str(path.parent)
-        return spec
-    except ValueError as error:
-        raise CharacterError(f"{path}: MuJoCo can't read this file: {error}") from error
+    home: FloatArray
+    """(6 + D,) pose to begin in: root position (m), root rotation and dofs (exponential maps and angles, rad). The
+    keyframe "home", else the root where the file puts it and all else zero."""
 
 
 def read_mjcf(path: str | os.PathLike[str]) -> CharacterInfo:
-    """Bodies and joints of the one character in the file. Raises CharacterError."""
+    """Bodies and joints of the one character in the file, of whatever format. Raises CharacterError."""
     path = Path(path)
     spec = load_spec(path)
-    try:
-        model = spec.compile()
-    except ValueError as error:
-        raise CharacterError(f"{path}: MuJoCo can't compile this file: {error}") from error
-    return _Reader(path, model).read(spec.modelname)
+    return _Reader(path, compiled(spec, str(path))).read(spec.modelname)
 
 
 class _Reader:
@@ -141,7 +123,27 @@ class _Reader:
             joints=tuple(joints),
             has_free_root=self._has_free_root(),
             num_dofs=dof,
+            home=self._home(joints, dof),
         )
+
+    def _home(self, joints: list[JointInfo], num_dofs: int) -> FloatArray:
+        model, home = self._model, np.zeros(6 + num_dofs)
+        home[:3] = model.body_pos[1]
+        key = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_KEY, HOME)
+        if key < 0:
+            return home
+        data = mujoco.MjData(model)
+        mujoco.mj_resetDataKeyframe(model, data, key)
+        mujoco.mj_kinematics(model, data)
+        home[:3], rot = data.xpos[1], torch.from_numpy(np.roll(data.xquat, -1, axis=1))
+        home[3:6] = quat_to_exp_map(rot[1])
+        for joint in joints:  # of one made of hinges the axes don't commute: it is what the body has turned by
+            body = joint.body + 1
+            rest = torch.from_numpy(np.roll(model.body_quat[body], -1))
+            unturned = quat_mul(rot[int(model.body_parentid[body])], rest)
+            turn = quat_to_exp_map(quat_mul(quat_conjugate(unturned), rot[body])).numpy()
+            home[6 + joint.dof_start : 6 + joint.dof_start + joint.dof_dim] = joint.axes @ turn
+        return home
 
     def _has_free_root(self) -> bool:
         joints = self._body_joints(1)

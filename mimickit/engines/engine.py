@@ -138,7 +138,7 @@ class Engine(abc.ABC):
         Args:
             env_id: the environment, from create_env().
             obj_type: articulated (joints with drives) or rigid.
-            asset_file: the character file (MJCF).
+            asset_file: the character file (MJCF, URDF, USD or a description), or robot:NAME.
             name: unique within the environment.
             is_visual: seen, but touches nothing and falls nowhere.
             enable_self_collisions: whether its own bodies collide.

@@ -7,7 +7,8 @@ from pathlib import Path
 import mujoco
 import numpy as np
 
-from mimickit.anim.mjcf import CharacterInfo, JointInfo, JointKind, load_spec, read_mjcf
+from mimickit.anim.char_file import attach, load_spec
+from mimickit.anim.mjcf import CharacterInfo, JointInfo, JointKind, read_mjcf
 from mimickit.engines.engine import ControlMode, ObjType
 from mimickit.util.keys import ConfigError
 
@@ -161,7 +162,7 @@ def _attach_object(scene: mujoco.MjSpec, obj: ObjectSpec, index: int) -> Charact
     for joint in info.joints:
         _replace_joint(child, child.body(info.bodies[joint.body].name), joint, is_visual=obj.is_visual)
     _set_collisions(child, info, obj, index)
-    body = scene.worldbody.add_frame().attach_body(root, obj.prefix, "")
+    body = attach(scene, child, root, obj.prefix)
     if obj.fix_root:
         body.mocap = True
     else:

@@ -48,7 +48,7 @@ class CharEnv(SimEnv):
         super()._prepare()
         config, source = self._config, self._source
         if "char_file" not in config:
-            raise ConfigError(f"{source}: char_file is missing: expected the path of a character (MJCF)")
+            raise ConfigError(f"{source}: char_file is missing: expected the path of a character or robot:NAME")
         self._char_file = Path(config["char_file"])
         self._char = CharModel.from_file(self._char_file, self.device)
         self._global_obs = as_bool(config.get("global_obs", False), "global_obs", source)
@@ -71,13 +71,11 @@ class CharEnv(SimEnv):
             raise ConfigError(f"{self._source}: {key}: {error.args[0]}") from None
 
     def _read_init_pose(self) -> Tensor:
-        """Root position 3, root exponential map 3, dofs; the default is the pose of the character file."""
+        """Root position 3, root exponential map 3, dofs; the default is the character's own pose to begin in."""
         pose = self._config.get("init_pose")
         size = 6 + self._char.num_dofs
         if pose is None:
-            default = torch.zeros(size)
-            default[:3] = torch.tensor(self._char.info.bodies[0].pos)
-            return default
+            return torch.from_numpy(self._char.info.home).float()
         values = as_floats(pose, "init_pose", self._source)
         if len(values) != size:
             raise ConfigError(

@@ -23,9 +23,11 @@ class ActorSpec:
 
     name: str
     asset_file: Path | str
-    """MJCF (or what else MuJoCo reads) of the character or object."""
+    """The character's or object's: MJCF, URDF, USD or a description."""
     asset_text: str | None = None
-    """The file's content, where the file may not be at hand any more; what it refers to is looked for beside it."""
+    """Its text as anim.char_file.source_of() gives it, where the file may not be at hand any more."""
+    asset_files: Mapping[str, Path | bytes] = field(default_factory=dict, repr=False, compare=False)
+    """And the files that the text refers to."""
     color: Sequence[float] | None = None
     """RGB or RGBA in 0..1 for all of its geoms; None keeps the colours of the file."""
     alpha: float = 1.0

@@ -9,7 +9,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from mimickit.anim.mjcf import load_spec
+from mimickit.anim.char_file import attach, load_spec
 from mimickit.video import palette
 from mimickit.video.camera.camera_rig import SubjectSize
 from mimickit.video.config import Quality
@@ -231,7 +231,7 @@ def _add_actor(stage: Any, actor: ActorSpec, index: int) -> int:
     """Put the one body tree of the actor's file on the stage, stripped to what is seen; returns its number of
     bodies.
     """
-    child = load_spec(actor.asset_file, actor.asset_text)
+    child = load_spec(actor.asset_file, actor.asset_text, actor.asset_files)
     # what refers to joints goes first, then the joints: on stage the bodies are put where the snapshot says
     for group in (
         child.keys, child.sensors, child.actuators, child.tendons, child.equalities, child.excludes,
@@ -242,8 +242,11 @@ def _add_actor(stage: Any, actor: ActorSpec, index: int) -> int:
     roots = list(child.worldbody.bodies)
     if len(roots) != 1:
         raise VideoError(f"{actor.asset_file}: expected one root body below worldbody, found {len(roots)}")
+    for texture in list(child.textures):
+        if texture.type == mujoco.mjtTexture.mjTEXTURE_SKYBOX:  # the stage has a sky of its own
+            child.delete(texture)
     num_bodies = len(child.bodies) - 1
-    stage.worldbody.add_frame().attach_body(roots[0], f"actor{index}/", "")
+    attach(stage, child, roots[0], f"actor{index}/")
     return num_bodies
 
 

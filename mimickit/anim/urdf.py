@@ -1,0 +1,161 @@
+"""Characters read from URDF by MuJoCo, and what it leaves to others: packages, the free root, what is shown.
+
+Every link stays a body, also behind a fixed joint, so that feet and hands can be named.
+"""
+
+import logging
+import os
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from mimickit.anim.source import CharacterError, CharacterSource
+
+_log = logging.getLogger("mimickit.anim")
+_FORMATS = (".stl", ".obj", ".msh")  # of meshes, that MuJoCo reads
+_HIDDEN = 3  # geom group of collision shapes; 0 to 2 are drawn
+_COMPILER = {
+    "fusestatic": "false",  # every link is a body
+    "discardvisual": "false",
+    "strippath": "false",
+    # a link without inertia may move if what is fixed to it has some: a root link often has none
+    "boundmass": "1e-6",  # kg
+    "boundinertia": "1e-9",  # kg m^2
+}
+_LISTED = 5  # missing files that an error names
+
+
+def is_urdf(text: str) -> bool:
+    """Whether the text's root element is a robot's."""
+    body = re.sub(r"<\?.*?\?>|<!--.*?-->|<!DOCTYPE.*?>", "", text, flags=re.DOTALL)
+    return re.match(r"\s*<robot[\s>]", body) is not None
+
+
+def read_urdf(path: Path, text: str, packages: Mapping[str, Path]) -> CharacterSource:
+    """The URDF with its meshes found. packages: folders of ROS packages by name. Raises CharacterError."""
+    try:
+        robot = ET.fromstring(text)  # noqa: S314 - expat refuses what would blow up
+    except ET.ParseError as error:
+        raise CharacterError(f"{path}: not XML: {error}") from None
+    if "http://www.ros.org/wiki/xacro" in text and re.search(r"<xacro:|\$\{", text):
+        raise CharacterError(f"{path}: holds xacro macros: expand them first, for instance 'xacro {path.name} > out.urdf'")
+    for joint in robot.iter("joint"):
+        _check_joint(path, joint)
+    files = _find_meshes(path, robot, packages)
+    block = robot.find("mujoco")
+    block = ET.SubElement(robot, "mujoco") if block is None else block
+    compiler = block.find("compiler")
+    compiler = ET.SubElement(block, "compiler") if compiler is None else compiler
+    compiler.attrib.pop("meshdir", None)  # meshes are found by now
+    for key, value in _COMPILER.items():
+        compiler.attrib.setdefault(key, value)
+    return CharacterSource(path, ET.tostring(robot, encoding="unicode"), files)
+
+
+def finish_urdf(spec: Any, text: str) -> None:
+    """Give the root its free joint, unless the robot is fixed to a link named world, and hide the collision shapes of
+    links that have others to show. text: what read_urdf() made, of which spec is.
+    """
+    if not re.search(r'<link [^>]*name="world"', text):
+        for root in spec.worldbody.bodies:
+            root.add_freejoint(name=f"{root.name}_free")
+    for body in spec.bodies:
+        collision = [geom for geom in body.geoms if geom.contype or geom.conaffinity]
+        if len(collision) < len(body.geoms):
+            for geom in collision:
+                geom.group = _HIDDEN
+
+
+def _check_joint(path: Path, joint: ET.Element) -> None:
+    """What MuJoCo would pass over: a turning joint without room to turn."""
+    if joint.get("type") != "revolute":
+        return
+    limit = joint.find("limit")
+    found = [0.0, 0.0] if limit is None else [float(limit.get(key, 0.0)) for key in ("lower", "upper")]
+    if found[0] >= found[1]:
+        raise CharacterError(
+            f"{path}: joint {joint.get('name')}: expected a limit with lower below upper (rad), found {found}; a joint "
+            "that turns without end is of type continuous, one that doesn't turn is fixed"
+        )
+
+
+# ---------------------------------------------------------------------- meshes
+
+
+def _find_meshes(path: Path, robot: ET.Element, packages: Mapping[str, Path]) -> dict[str, Path | bytes]:
+    """Rename every mesh to a name of its own, under which it is in the result. Raises CharacterError for those that
+    aren't there.
+    """
+    names: dict[tuple[str, str], str] = {}
+    files: dict[str, Path | bytes] = {}
+    missing: list[str] = []
+    for link in robot.iter("link"):
+        for part, mesh in list(_meshes_of(link)):
+            given = mesh.get("filename", "")
+            if not _is_readable(path, link, part, given):
+                link.remove(part)
+                continue
+            key = (given, mesh.get("scale", ""))  # MuJoCo tells meshes apart by their file's name alone
+            if key not in names:
+                places = list(_places(path, robot, given, packages))
+                found = next((place for place in places if place.is_file()), None)
+                if found is None:
+                    looked = ", ".join(str(place) for place in places)
+                    missing.append(f"link {link.get('name')}: mesh {given!r}: no such file: {looked}")
+                    continue
+                names[key] = f"{len(names)}_{found.name}"
+                files[f"mesh/{names[key]}"] = found.resolve()
+            mesh.set("filename", names[key])
+    if missing:
+        more = f" (and {len(missing) - _LISTED} more)" if len(missing) > _LISTED else ""
+        raise CharacterError(f"{path}: {'; '.join(missing[:_LISTED])}{more}")
+    return files
+
+
+def _meshes_of(link: ET.Element) -> Iterator[tuple[ET.Element, ET.Element]]:
+    """Pairs of a visual or collision element and its mesh."""
+    for part in link:
+        if part.tag in ("visual", "collision"):
+            mesh = part.find("geometry/mesh")
+            if mesh is not None:
+                yield part, mesh
+
+
+def _is_readable(path: Path, link: ET.Element, part: ET.Element, given: str) -> bool:
+    """Whether the mesh's format is known; of a visual one that isn't, the collision shape is shown in its place."""
+    if Path(given).suffix.lower() in _FORMATS:
+        return True
+    what = f"{path}: link {link.get('name')}: mesh {given!r}: expected a format that MuJoCo reads ({', '.join(_FORMATS)})"
+    if part.tag == "collision":
+        raise CharacterError(f"{what}; convert it, for instance with the Python package trimesh")
+    _log.warning("%s; the link is drawn as its collision shape", what)
+    return False
+
+
+def _places(path: Path, robot: ET.Element, given: str, packages: Mapping[str, Path]) -> Iterator[Path]:
+    """Where the file may be, in the order of looking."""
+    if given.startswith("file://"):
+        yield Path(given.removeprefix("file://"))
+        return
+    folder = path.resolve().parent
+    if not given.startswith(("package://", "model://")):
+        yield folder / given
+        compiler = robot.find("mujoco/compiler")
+        if compiler is not None and compiler.get("meshdir"):
+            yield folder / compiler.get("meshdir", "") / given
+        return
+    package, _, rest = given.split("://", 1)[1].partition("/")
+    if package in packages:
+        yield packages[package] / rest
+        return
+    for above in (folder, *folder.parents):
+        if above.name == package:
+            yield above / rest
+        yield above / package / rest
+    for variable, inside in (("ROS_PACKAGE_PATH", ""), ("AMENT_PREFIX_PATH", "share")):
+        for entry in filter(None, os.environ.get(variable, "").split(os.pathsep)):
+            yield Path(entry) / inside / package / rest
+    for above in (folder, folder.parent):  # a checkout whose folder has another name than the package
+        yield above / rest
