@@ -29,6 +29,7 @@ BUILT_IN: dict[Kind, dict[str, str]] = {
         "deepmimic": "mimickit.envs.deepmimic_env:DeepMimicEnv",
         "view_motion": "mimickit.envs.view_motion_env:ViewMotionEnv",
         "char_dof_test": "mimickit.envs.char_dof_test_env:CharDofTestEnv",
+        "char_stand_test": "mimickit.envs.char_stand_test_env:CharStandTestEnv",
     },
     Kind.AGENT: {
         "PPO": "mimickit.learning.ppo_agent:PPOAgent",

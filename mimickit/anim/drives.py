@@ -17,8 +17,8 @@ FloatArray = NDArray[np.float64]
 HOME = "home"
 """Name of the keyframe that is the pose a character begins in."""
 
-STIFFNESS_PER_TORQUE = 1.0
-"""1 / rad: a drive gives the most it can when it is a radian off."""
+STIFFNESS_PER_TORQUE = 2.0
+"""1 / rad: a drive gives the most it can when it is half a radian off."""
 DAMPING_PER_STIFFNESS = 0.05
 """s"""
 WEIGHT_LEVER = 0.1

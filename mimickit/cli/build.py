@@ -168,7 +168,10 @@ def prepare_torch(settings: Settings) -> None:
 
 
 def find_files(config: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """A copy of a configuration in which file, char_file and motion_file, at any depth, are paths of existing files."""
+    """A copy of a configuration in which file, char_file and motion_file, at any depth, are paths of existing files.
+
+    robot:NAME is the path of that robot's description.
+    """
     found: dict[str, Any] = {}
     for key, value in config.items():
         if isinstance(value, Mapping):
@@ -176,10 +179,21 @@ def find_files(config: Mapping[str, Any], source: str) -> dict[str, Any]:
         elif isinstance(value, list):
             found[key] = [find_files(v, f"{source}: {key}") if isinstance(v, Mapping) else v for v in value]
         elif isinstance(value, str) and key in FILE_KEYS:
-            found[key] = str(find_path(value, f"{source}: {key}"))
+            found[key] = _find_file(value, f"{source}: {key}")
         else:
             found[key] = value
     return found
+
+
+def _find_file(name: str, what: str) -> str:
+    if not name.startswith("robot:"):
+        return str(find_path(name, what))
+    from mimickit.anim.description import find_robot
+
+    try:
+        return str(find_robot(name))
+    except ConfigError as err:
+        raise ConfigError(f"{what}: {err}") from None
 
 
 def save_config(config: Mapping[str, Any], out_dir: Path) -> None:

@@ -14,7 +14,7 @@ _SECONDS_A_DOF = 2.0
 
 
 class CharDofTestEnv(CharEnv):
-    """The character hangs by its root; each dof swings once through its range while the others hold still.
+    """The character hangs by its root; each dof swings once through its range while the others hold the initial pose.
 
     Actions mean nothing. An episode lasts until every dof has had its turn, or episode_length.
     """
@@ -29,11 +29,12 @@ class CharDofTestEnv(CharEnv):
         turn = self._steps * self._dt / _SECONDS_A_DOF
         dof = torch.floor(turn).long() % self._char.num_dofs
         limits = self._char.dof_limits[dof]
-        # out to the upper limit, back through zero to the lower one, and home
+        # out to the upper limit, back through the initial pose to the lower one, and home
         swing = torch.sin(2.0 * math.pi * torch.frac(turn))
-        target = torch.where(swing > 0.0, swing * limits[:, 1].clamp_min(0.0), -swing * limits[:, 0].clamp_max(0.0))
-        command = torch.zeros(self.num_envs, self._char.num_dofs, device=self.device)
-        command[torch.arange(self.num_envs), dof] = target
+        command = self._init_pose[6:].repeat(self.num_envs, 1)
+        rest = self._init_pose[6:][dof]
+        up, down = (limits[:, 1] - rest).clamp_min(0.0), (rest - limits[:, 0]).clamp_min(0.0)
+        command[torch.arange(self.num_envs), dof] += swing * torch.where(swing > 0.0, up, down)
         self._engine.set_cmd(self._char_id, command)
 
     def _compute_done(self) -> Tensor:

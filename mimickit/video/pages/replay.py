@@ -44,7 +44,7 @@ def write_replay(
     with contextlib.ExitStack() as opened:
         films = [t if isinstance(t, Trace) else opened.enter_context(Trace(t)) for t in traces]
         names = list(labels) if labels is not None else [_name(film) for film in films]
-        stride = math.ceil(sum(film.path.stat().st_size for film in films) * _BASE64 / max_bytes)
+        stride = math.ceil(sum(film.states_size for film in films) * _BASE64 / max_bytes)
         colors = iter(run_colors(sum(len(film.casts) for film in films)))
         meshes = MeshStore()
         runs: list[_Run] = []

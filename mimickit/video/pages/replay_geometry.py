@@ -10,6 +10,7 @@ import numpy as np
 
 from mimickit.video import palette
 from mimickit.video.config import Quality
+from mimickit.video.pages.mesh_thinning import thinned
 from mimickit.video.snapshot import FloatArray
 from mimickit.video.stage.stage_scene import build_scene
 from mimickit.video.traces.trace import EnvCast
@@ -27,11 +28,12 @@ _SHAPES = {
 }
 _VISIBLE_GROUPS = 3  # geom groups 0, 1, 2 are visual by MuJoCo's convention
 _DEFAULT_RGBA = (0.5, 0.5, 0.5, 1.0)  # with which a geom shows its material's colour
+_MAX_FACES = 4000  # of a mesh: one with more is thinned out
 _GRID = 65535  # steps of a mesh's vertices along each side of its box
 
 
 class MeshStore:
-    """The meshes of a page, each kept once however many geoms, ghosts and runs show it."""
+    """The meshes of a page, no finer than a page needs and each kept once however many geoms, ghosts and runs show it."""
 
     def __init__(self) -> None:
         self.entries: list[dict[str, Any]] = []
@@ -44,14 +46,15 @@ class MeshStore:
         start, count = int(model.mesh_vertadr[mesh]), int(model.mesh_vertnum[mesh])
         first, num_faces = int(model.mesh_faceadr[mesh]), int(model.mesh_facenum[mesh])
         vertices = np.asarray(model.mesh_vert[start : start + count], dtype=np.float64)
+        vertices, faces = thinned(vertices, model.mesh_face[first : first + num_faces], _MAX_FACES)
+        faces = np.asarray(faces, dtype="<u4")
         low, size = vertices.min(axis=0), np.maximum(np.ptp(vertices, axis=0), 1e-9)
         steps = np.rint((vertices - low) / size * _GRID).astype("<u2")
-        faces = np.asarray(model.mesh_face[first : first + num_faces], dtype="<u4")
         content = faces.tobytes() + steps.tobytes() + bytes(-steps.nbytes % 4)
         key = hashlib.sha256(content + low.tobytes() + size.tobytes()).digest()
         if key not in self._index:
             self._index[key] = len(self.entries)
-            self.entries.append({"vertices": count, "faces": num_faces, "low": _short(low), "size": _short(size)})
+            self.entries.append({"vertices": len(vertices), "faces": len(faces), "low": _short(low), "size": _short(size)})
             self._parts.append(content)
         return self._index[key]
 
@@ -128,9 +131,20 @@ def _is_visible(model: Any, geom: int) -> bool:
 def _rgba(model: Any, geom: int) -> tuple[float, float, float, float]:
     color, material = model.geom_rgba[geom], int(model.geom_matid[geom])
     if material >= 0 and np.allclose(color, _DEFAULT_RGBA):
-        color = model.mat_rgba[material]
+        color = model.mat_rgba[material] * _mean_color(model, material)
     red, green, blue, alpha = (float(part) for part in color)
     return red, green, blue, alpha
+
+
+def _mean_color(model: Any, material: int) -> FloatArray:
+    """RGBA factor of a material's texture, which the page shows as one colour."""
+    texture = int(model.mat_texid[material, mujoco.mjtTextureRole.mjTEXROLE_RGB])
+    if texture < 0 or model.tex_nchannel[texture] < 3:
+        return np.ones(4)
+    channels, first = int(model.tex_nchannel[texture]), int(model.tex_adr[texture])
+    count = int(model.tex_height[texture]) * int(model.tex_width[texture])
+    pixels = model.tex_data[first : first + channels * count].reshape(count, channels)
+    return np.append(pixels[:, :3].mean(axis=0) / 255.0, 1.0)
 
 
 def _geom(model: Any, geom: int, body: int, rgba: Sequence[float], meshes: MeshStore) -> dict[str, Any]:

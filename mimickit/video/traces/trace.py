@@ -1,6 +1,6 @@
 """Traces: the body poses of what was filmed, from which it can be filmed again. The format is in docs/trace.md.
 
-A zip archive: trace.json says who is on stage, assets/ holds the character files, and every chunk of states is a few
+A zip archive: trace.json says who is on stage, assets/ holds the character files with their meshes, and every chunk of states is a few
 .npy arrays of differences and a states.json. A trace whose writer was killed is read as far as it goes.
 """
 
@@ -32,6 +32,7 @@ from mimickit.video.snapshot import (
     bounded_force,
     plain,
 )
+from mimickit.video.traces.trace_assets import AssetPacker, AssetReader
 from mimickit.video.traces.zip_scan import scan_zip
 
 FORMAT = "mimickit-trace-1"
@@ -109,22 +110,20 @@ class TraceWriter:
             self._file.close()
 
     def _write_header(self, header: TraceHeader) -> None:
-        casts, assets = [], dict[str, str]()
+        casts, assets = [], AssetPacker()
         for cast in header.casts:
             actors = []
             for actor, count in zip(cast.actors, cast.body_counts, strict=True):
-                path = str(Path(actor.asset_file).resolve())
-                name = assets.setdefault(path, f"assets/{len(assets)}/{Path(path).name}")
                 actors.append({
-                    "name": actor.name, "asset": name, "asset_file": path, "num_bodies": count,
-                    "color": actor.color, "alpha": actor.alpha,
+                    "name": actor.name, **assets.add(actor), "num_bodies": count, "color": actor.color,
+                    "alpha": actor.alpha,
                 })  # fmt: skip
             casts.append({"env": cast.env_id, "actors": actors})
         content: dict[str, Any] = {"format": FORMAT, "dt": header.dt, "engine": header.engine, "casts": casts}
         content |= {"facts": plain(header.facts), "video": dict(header.video)}
         self._zip.writestr(_HEADER, json.dumps(content, default=str))
-        for path, name in assets.items():
-            self._zip.write(path, name)
+        for name, content in assets.members.items():
+            self._zip.writestr(name, content)
         self._file.flush()
 
     def _flush(self) -> None:
@@ -186,7 +185,8 @@ class Trace:
             self.engine = str(header["engine"])
             self.facts: dict[str, Any] = dict(header["facts"])
             self.video: dict[str, Any] = dict(header["video"])
-            self.casts = tuple(self._cast(cast) for cast in header["casts"])
+            assets = AssetReader(self._archive)
+            self.casts = tuple(_cast(cast, assets) for cast in header["casts"])
             self._read_index()
         except (OSError, zipfile.BadZipFile, zlib.error, KeyError, TypeError, ValueError) as error:
             if isinstance(error, TraceError):
@@ -209,6 +209,15 @@ class Trace:
         """Seconds from the first state to the last."""
         return max(self.num_states - 1, 0) * self.dt
 
+    @property
+    def states_size(self) -> int:
+        """Bytes that the states take in the file, without the characters."""
+        names = [name for name in self._archive.namelist() if name.startswith("states/")]
+        archive = self._archive
+        if isinstance(archive, zipfile.ZipFile):
+            return sum(archive.getinfo(name).compress_size for name in names)
+        return sum(archive.size(name) for name in names)
+
     def state(self, index: int) -> Moment:
         """The state `index` (from 0) of all its environments. Raises IndexError, TraceError."""
         if not 0 <= index < self.num_states:
@@ -229,16 +238,6 @@ class Trace:
 
     def _json(self, name: str) -> Any:
         return json.loads(self._archive.read(name))
-
-    def _cast(self, cast: Mapping[str, Any]) -> EnvCast:
-        actors = []
-        for actor in cast["actors"]:
-            text = self._archive.read(actor["asset"]).decode("utf-8")
-            actors.append(ActorSpec(
-                name=actor["name"], asset_file=actor["asset_file"], asset_text=text, color=actor["color"],
-                alpha=actor["alpha"],
-            ))  # fmt: skip
-        return EnvCast(int(cast["env"]), tuple(actors), tuple(int(a["num_bodies"]) for a in cast["actors"]))
 
     def _read_index(self) -> None:
         names = set(self._archive.namelist())
@@ -284,6 +283,14 @@ class Trace:
                 contacts=contacts, annotations=_row_of(facts["annotations"][index], row),
             ))  # fmt: skip
         return tuple(snapshots)
+
+
+def _cast(cast: Mapping[str, Any], assets: AssetReader) -> EnvCast:
+    actors = [
+        ActorSpec(name=actor["name"], color=actor["color"], alpha=actor["alpha"], **assets.fields(actor))
+        for actor in cast["actors"]
+    ]
+    return EnvCast(int(cast["env"]), tuple(actors), tuple(int(actor["num_bodies"]) for actor in cast["actors"]))
 
 
 def is_trace(path: Path) -> bool:

@@ -27,6 +27,10 @@ class ScannedZip:
         data = self._file.read(length)
         return zlib.decompress(data, -zlib.MAX_WBITS) if method == zipfile.ZIP_DEFLATED else data
 
+    def size(self, name: str) -> int:
+        """Bytes that a member takes in the archive."""
+        return self._members[name][1]
+
     def close(self) -> None:
         """Close the file; may be called twice."""
         self._file.close()
