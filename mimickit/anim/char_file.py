@@ -35,10 +35,11 @@ def load_spec(
     source = _read(description)
     is_mjcf = _is_mjcf(source)
     spec = _parse(source, on_disk=is_mjcf)
-    add_drives(spec, description.drives, str(description.path))
+    name = str(description.path)
+    add_drives(spec, description.drives, name)
     if description.is_made or not is_mjcf:
-        add_default_drives(spec)
-        add_home(spec, description.home, str(description.path))
+        add_default_drives(spec, name)
+        add_home(spec, description.home, name)
     return spec
 
 

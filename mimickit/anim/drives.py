@@ -59,7 +59,7 @@ def add_drives(spec: Any, drives: Sequence[Drive], source: str) -> None:
                 joint.actfrclimited = mujoco.mjtLimited.mjLIMITED_TRUE
 
 
-def add_default_drives(spec: Any) -> None:
+def add_default_drives(spec: Any, source: str) -> None:
     """Give a drive to every joint without one.
 
     Its stiffness is STIFFNESS_PER_TORQUE times the joint's torque limit, or where that isn't known the torque of the
@@ -71,7 +71,7 @@ def add_default_drives(spec: Any) -> None:
     for joint in idle:
         torque = float(joint.actfrcrange[1])
         if torque <= 0.0:
-            weight = weight or _weight(spec)
+            weight = weight or _weight(compiled(spec, source))
             torque = weight * WEIGHT_LEVER
         stiffness = torque * STIFFNESS_PER_TORQUE
         joint.stiffness = [stiffness, 0.0, 0.0]
@@ -107,9 +107,8 @@ def compiled(spec: Any, source: str) -> Any:
         raise CharacterError(f"{source}: MuJoCo can't compile this file: {error}") from error
 
 
-def _weight(spec: Any) -> float:
+def _weight(model: Any) -> float:
     """N"""
-    model = compiled(spec, spec.modelname)
     return float(model.body_mass.sum() * np.linalg.norm(model.opt.gravity))
 
 
@@ -147,19 +146,19 @@ def _reach_down(model: Any, geom: int, down: FloatArray) -> float:
     size = model.geom_size[geom]
     match _GEOM(model.geom_type[geom]):
         case _GEOM.mjGEOM_SPHERE:
-            return float(size[0])
+            reach = size[0]
         case _GEOM.mjGEOM_ELLIPSOID:
-            return float(np.linalg.norm(size * down))
+            reach = np.linalg.norm(size * down)
         case _GEOM.mjGEOM_CAPSULE:
-            return float(size[0] + size[1] * abs(down[2]))
+            reach = size[0] + size[1] * abs(down[2])
         case _GEOM.mjGEOM_CYLINDER:
-            return float(size[0] * np.hypot(down[0], down[1]) + size[1] * abs(down[2]))
+            reach = size[0] * np.hypot(down[0], down[1]) + size[1] * abs(down[2])
         case _GEOM.mjGEOM_BOX:
-            return float(size @ np.abs(down))
+            reach = size @ np.abs(down)
         case _GEOM.mjGEOM_MESH:
             mesh = int(model.geom_dataid[geom])
             first = int(model.mesh_vertadr[mesh])
-            vertices = model.mesh_vert[first : first + int(model.mesh_vertnum[mesh])]
-            return float(-(vertices @ down).min())
+            reach = -(model.mesh_vert[first : first + int(model.mesh_vertnum[mesh])] @ down).min()
         case _:
-            return 0.0
+            reach = 0.0
+    return float(reach)

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import mujoco
+
 from mimickit.anim.source import CharacterError, CharacterSource
 
 _log = logging.getLogger("mimickit.anim")
@@ -40,7 +42,7 @@ def read_urdf(path: Path, text: str, packages: Mapping[str, Path]) -> CharacterS
     except ET.ParseError as error:
         raise CharacterError(f"{path}: not XML: {error}") from None
     if "http://www.ros.org/wiki/xacro" in text and re.search(r"<xacro:|\$\{", text):
-        raise CharacterError(f"{path}: holds xacro macros: expand them first, for instance 'xacro {path.name} > out.urdf'")
+        raise CharacterError(f"{path}: holds xacro macros: expand them first: 'xacro {path.name} > robot.urdf'")
     for joint in robot.iter("joint"):
         _check_joint(path, joint)
     files = _find_meshes(path, robot, packages)
@@ -66,6 +68,10 @@ def finish_urdf(spec: Any, text: str) -> None:
         if len(collision) < len(body.geoms):
             for geom in collision:
                 geom.group = _HIDDEN
+    solid = {geom.meshname for geom in spec.geoms if geom.contype or geom.conaffinity}
+    for mesh in spec.meshes:
+        if mesh.name not in solid:  # what is only seen may be open or flat
+            mesh.inertia = mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL
 
 
 def _check_joint(path: Path, joint: ET.Element) -> None:
@@ -127,7 +133,8 @@ def _is_readable(path: Path, link: ET.Element, part: ET.Element, given: str) -> 
     """Whether the mesh's format is known; of a visual one that isn't, the collision shape is shown in its place."""
     if Path(given).suffix.lower() in _FORMATS:
         return True
-    what = f"{path}: link {link.get('name')}: mesh {given!r}: expected a format that MuJoCo reads ({', '.join(_FORMATS)})"
+    name = link.get("name")
+    what = f"{path}: link {name}: mesh {given!r}: expected a format that MuJoCo reads ({', '.join(_FORMATS)})"
     if part.tag == "collision":
         raise CharacterError(f"{what}; convert it, for instance with the Python package trimesh")
     _log.warning("%s; the link is drawn as its collision shape", what)

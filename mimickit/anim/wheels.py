@@ -47,8 +47,8 @@ def fetch(wheel: Wheel, file: str, *, source: str) -> Path:
                 _unpack(_download(wheel, Path(work), source), wheel, Path(work) / "files", source)
                 _keep(Path(work) / "files", folder)
         except OSError as error:
-            raise CharacterError(f"{source}: can't write in {cache_folder()}: {error.strerror or error}; MIMICKIT_CACHE "
-                                 "names another folder") from error  # fmt: skip
+            raise CharacterError(f"{source}: can't write in {cache_folder()}: {error.strerror or error}; another folder "
+                                 "can be named by MIMICKIT_CACHE") from error  # fmt: skip
     if not (folder / file).is_file():
         raise CharacterError(f"{source}: file: no {file!r} in the package {name}, which is unpacked in {folder}")
     return folder / file
@@ -84,7 +84,7 @@ def _unpack(archive: Path, wheel: Wheel, to: Path, source: str) -> None:
         raise CharacterError(f"{source}: sha256 of {archive.name}: expected {wheel.sha256}, found {found}")
     try:
         with zipfile.ZipFile(archive) as content:  # extract() drops what would lead out of the folder
-            content.extractall(to, [name for name in content.namelist() if not name.endswith(_CODE)])  # noqa: S202
+            content.extractall(to, [name for name in content.namelist() if not name.endswith(_CODE)])
     except zipfile.BadZipFile as error:
         raise CharacterError(f"{source}: {archive.name} is no wheel: {error}") from None
 

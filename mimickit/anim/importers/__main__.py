@@ -9,8 +9,8 @@ from pathlib import Path
 from mimickit.anim.char_model import CharModel
 from mimickit.anim.importers.deepmimic_json import import_clip
 from mimickit.anim.importers.humanoid_clips import HUMANOID_CLIPS
-from mimickit.anim.source import CharacterError
 from mimickit.anim.motion import MotionError, save_motion
+from mimickit.anim.source import CharacterError
 
 _DATA = Path(__file__).resolve().parents[3] / "data"
 _IN_WHEEL = "pybullet_data/data/motions"

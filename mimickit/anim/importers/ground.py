@@ -5,9 +5,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from mimickit.anim.char_file import load_spec
 from mimickit.anim.char_model import CharModel
 from mimickit.anim.importers.poses import Poses
-from mimickit.anim.char_file import load_spec
 from mimickit.util.rotations import quat_rotate
 
 _SIGNS = torch.tensor([[x, y, z] for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-1.0, 1.0)])

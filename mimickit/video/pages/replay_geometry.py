@@ -33,7 +33,7 @@ _GRID = 65535  # steps of a mesh's vertices along each side of its box
 
 
 class MeshStore:
-    """The meshes of a page, no finer than a page needs and each kept once however many geoms, ghosts and runs show it."""
+    """The meshes of a page, thinned out and each kept once however many geoms, ghosts and runs show it."""
 
     def __init__(self) -> None:
         self.entries: list[dict[str, Any]] = []
@@ -54,7 +54,8 @@ class MeshStore:
         key = hashlib.sha256(content + low.tobytes() + size.tobytes()).digest()
         if key not in self._index:
             self._index[key] = len(self.entries)
-            self.entries.append({"vertices": len(vertices), "faces": len(faces), "low": _short(low), "size": _short(size)})
+            counts = {"vertices": len(vertices), "faces": len(faces)}
+            self.entries.append({**counts, "low": _short(low), "size": _short(size)})
             self._parts.append(content)
         return self._index[key]
 

@@ -1,7 +1,7 @@
 """Traces: the body poses of what was filmed, from which it can be filmed again. The format is in docs/trace.md.
 
-A zip archive: trace.json says who is on stage, assets/ holds the character files with their meshes, and every chunk of states is a few
-.npy arrays of differences and a states.json. A trace whose writer was killed is read as far as it goes.
+A zip archive: trace.json says who is on stage, assets/ holds the characters with their meshes, and every chunk of
+states is a few .npy arrays of differences and a states.json. A trace whose writer was killed is read as far as it goes.
 """
 
 import contextlib
@@ -122,8 +122,8 @@ class TraceWriter:
         content: dict[str, Any] = {"format": FORMAT, "dt": header.dt, "engine": header.engine, "casts": casts}
         content |= {"facts": plain(header.facts), "video": dict(header.video)}
         self._zip.writestr(_HEADER, json.dumps(content, default=str))
-        for name, content in assets.members.items():
-            self._zip.writestr(name, content)
+        for name, data in assets.members.items():
+            self._zip.writestr(name, data)
         self._file.flush()
 
     def _flush(self) -> None:

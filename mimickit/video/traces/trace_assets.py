@@ -1,4 +1,4 @@
-"""The characters in a trace: their texts, and the meshes, textures and included files these refer to, each kept once."""
+"""The characters in a trace: their texts, and the meshes, textures and included files they refer to, each kept once."""
 
 import hashlib
 from collections.abc import Mapping
