@@ -47,8 +47,8 @@ def fetch(wheel: Wheel, file: str, *, source: str) -> Path:
                 _unpack(_download(wheel, Path(work), source), wheel, Path(work) / "files", source)
                 _keep(Path(work) / "files", folder)
         except OSError as error:
-            raise CharacterError(f"{source}: can't write in {cache_folder()}: {error.strerror or error}; another folder "
-                                 "can be named by MIMICKIT_CACHE") from error  # fmt: skip
+            raise CharacterError(f"{source}: can't write in {cache_folder()}: {error.strerror or error}; another "
+                                 "folder can be named by MIMICKIT_CACHE") from error  # fmt: skip
     if not (folder / file).is_file():
         raise CharacterError(f"{source}: file: no {file!r} in the package {name}, which is unpacked in {folder}")
     return folder / file
