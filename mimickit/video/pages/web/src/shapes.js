@@ -68,7 +68,7 @@ export class ShapeFactory {
   }
 
   material({shape, rgba}, isGhost, isDepthOnly) {
-    const side = shape === 'plane' ? DoubleSide : FrontSide;
+    const side = shape === 'plane' || shape === 'mesh' ? DoubleSide : FrontSide; // mirrored meshes are inside out
     const key = `${rgba} ${isGhost} ${isDepthOnly} ${side}`;
     if (!this.materials.has(key)) {
       const isClear = rgba[3] < 1;
