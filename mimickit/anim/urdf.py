@@ -14,6 +14,7 @@ from typing import Any
 import mujoco
 
 from mimickit.anim.source import CharacterError, CharacterSource
+from mimickit.util.keys import ConfigError, as_float, nearest
 
 _log = logging.getLogger("mimickit.anim")
 _FORMATS = (".stl", ".obj", ".msh")  # of meshes, that MuJoCo reads
@@ -43,8 +44,10 @@ def read_urdf(path: Path, text: str, packages: Mapping[str, Path]) -> CharacterS
         raise CharacterError(f"{path}: not XML: {error}") from None
     if "http://www.ros.org/wiki/xacro" in text and re.search(r"<xacro:|\$\{", text):
         raise CharacterError(f"{path}: holds xacro macros: expand them first: 'xacro {path.name} > robot.urdf'")
-    for joint in robot.iter("joint"):
-        _check_joint(path, joint)
+    try:
+        _check(path, robot)
+    except ConfigError as error:
+        raise CharacterError(str(error)) from None
     files = _find_meshes(path, robot, packages)
     block = robot.find("mujoco")
     block = ET.SubElement(robot, "mujoco") if block is None else block
@@ -74,15 +77,30 @@ def finish_urdf(spec: Any, text: str) -> None:
             mesh.inertia = mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL
 
 
-def _check_joint(path: Path, joint: ET.Element) -> None:
-    """What MuJoCo would pass over: a turning joint without room to turn."""
-    if joint.get("type") != "revolute":
-        return
+def _check(path: Path, robot: ET.Element) -> None:
+    """What MuJoCo would pass over, or not say where it is."""
+    links = {str(link.get("name")) for link in robot.findall("link")}
+    for mass in robot.findall("link/inertial/mass"):
+        if as_float(mass.get("value"), "mass", str(path)) < 0.0:
+            raise CharacterError(f"{path}: mass: expected 0 or more, found {mass.get('value')}")
+    for joint in robot.findall("joint"):
+        for end in ("parent", "child"):
+            element = joint.find(end)
+            name = "" if element is None else element.get("link", "")
+            if name not in links:
+                raise CharacterError(f"{path}: joint {joint.get('name')}: {end}: no link {name!r}{nearest(name, links)}")
+        if joint.get("type") == "revolute":
+            _check_limit(path, joint)
+
+
+def _check_limit(path: Path, joint: ET.Element) -> None:
     limit = joint.find("limit")
-    found = [0.0, 0.0] if limit is None else [float(limit.get(key, 0.0)) for key in ("lower", "upper")]
+    given = {} if limit is None else limit.attrib
+    where = f"{path}: joint {joint.get('name')}"
+    found = [as_float(given.get(key, 0.0), key, where) for key in ("lower", "upper")]
     if found[0] >= found[1]:
         raise CharacterError(
-            f"{path}: joint {joint.get('name')}: expected a limit with lower below upper (rad), found {found}; a joint "
+            f"{where}: expected a limit with lower below upper (rad), found {found}; a joint "
             "that turns without end is of type continuous, one that doesn't turn is fixed"
         )
 
