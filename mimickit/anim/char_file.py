@@ -94,7 +94,7 @@ def _read_mjcf(path: Path, text: str) -> CharacterSource:
         found = next((place for place in places if place.is_file()), None)
         if found is None:
             looked = ", ".join(str(place) for place in places)
-            raise CharacterError(f"{path}: {slot.kind} {slot.name}: no such file {slot.file!r}: {looked}")
+            raise CharacterError(f"{path}: {slot.key.replace('/', ' ')}: no such file {slot.file!r}: {looked}")
         files[slot.key] = found.resolve()
     return CharacterSource(path, text, files)
 
@@ -113,15 +113,10 @@ def _find_includes(path: Path, text: str, files: dict[str, Path | bytes]) -> Non
 class _Slot:
     """A place in a spec that names a file."""
 
-    kind: str  # mesh, texture, ...
-    name: str  # of the element
+    key: str  # kind, name of the element, and of a cube's textures the side
     file: str
     folder: str  # below the character file, in which it lies
     put: Callable[[str], None]  # names another file
-
-    @property
-    def key(self) -> str:
-        return f"{self.kind}/{self.file}"
 
 
 def _slots(spec: Any) -> Iterator[_Slot]:
@@ -132,13 +127,14 @@ def _slots(spec: Any) -> Iterator[_Slot]:
         ("texture", spec.textures, spec.texturedir),
     )
     for kind, elements, folder in kinds:
-        for element in elements:
+        for number, element in enumerate(elements):
+            key = f"{kind}/{element.name or number}"
             if element.file:
-                yield _Slot(kind, element.name, element.file, folder, functools.partial(setattr, element, "file"))
+                yield _Slot(key, element.file, folder, functools.partial(setattr, element, "file"))
             for side, file in enumerate(getattr(element, "cubefiles", ())):
                 if file:
                     put = functools.partial(element.cubefiles.__setitem__, side)
-                    yield _Slot(kind, element.name, file, folder, put)
+                    yield _Slot(f"{key}/{side}", file, folder, put)
 
 
 def _parse(source: CharacterSource, *, on_disk: bool = False) -> Any:

@@ -18,6 +18,7 @@ class CharacterSource:
     path: Path
     """The file, as errors name it."""
     text: str
-    """MJCF, or URDF whose meshes are named by the keys of `files`."""
+    """MJCF or URDF."""
     files: Mapping[str, Path | bytes] = field(default_factory=dict, repr=False)
-    """What the text refers to, by kind and the name it uses: mesh/pelvis.stl, texture/skin.png, include/arm.xml."""
+    """What the text refers to: mesh/NAME, texture/NAME (of a cube texture/NAME/SIDE), hfield/NAME, skin/NAME by the
+    elements' names, include/FILE by the files'."""

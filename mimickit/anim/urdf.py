@@ -84,19 +84,19 @@ def _check(path: Path, robot: ET.Element) -> None:
         if as_float(mass.get("value"), "mass", str(path)) < 0.0:
             raise CharacterError(f"{path}: mass: expected 0 or more, found {mass.get('value')}")
     for joint in robot.findall("joint"):
+        where = f"{path}: joint {joint.get('name')}"
         for end in ("parent", "child"):
             element = joint.find(end)
             name = "" if element is None else element.get("link", "")
             if name not in links:
-                raise CharacterError(f"{path}: joint {joint.get('name')}: {end}: no link {name!r}{nearest(name, links)}")
+                raise CharacterError(f"{where}: {end}: no link {name!r}{nearest(name, links)}")
         if joint.get("type") == "revolute":
-            _check_limit(path, joint)
+            _check_limit(joint, where)
 
 
-def _check_limit(path: Path, joint: ET.Element) -> None:
+def _check_limit(joint: ET.Element, where: str) -> None:
     limit = joint.find("limit")
     given = {} if limit is None else limit.attrib
-    where = f"{path}: joint {joint.get('name')}"
     found = [as_float(given.get(key, 0.0), key, where) for key in ("lower", "upper")]
     if found[0] >= found[1]:
         raise CharacterError(
@@ -130,7 +130,7 @@ def _find_meshes(path: Path, robot: ET.Element, packages: Mapping[str, Path]) ->
                     missing.append(f"link {link.get('name')}: mesh {given!r}: no such file: {looked}")
                     continue
                 names[key] = f"{len(names)}_{found.name}"
-                files[f"mesh/{names[key]}"] = found.resolve()
+                files[f"mesh/{Path(names[key]).stem}"] = found.resolve()
             mesh.set("filename", names[key])
     if missing:
         more = f" (and {len(missing) - _LISTED} more)" if len(missing) > _LISTED else ""

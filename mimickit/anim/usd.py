@@ -104,7 +104,7 @@ class _Converter:
         world = ET.SubElement(root, "worldbody")
         for body in self._bodies:
             ET.SubElement(world, "body", name=self._names[body.GetPath()]).extend(shapes[body.GetPath()])
-        files = {key.removeprefix("mesh/"): content for key, content in self._shapes.files.items()}
+        files = {f"{key.removeprefix('mesh/')}.obj": content for key, content in self._shapes.files.items()}
         try:
             spec = mujoco.MjSpec.from_string(ET.tostring(root, encoding="unicode"), assets=files)
         except ValueError as error:

@@ -117,8 +117,8 @@ class ShapeWriter:
         # what is only seen may be open or flat; what collides does it as its hull
         inertia = "convex" if collides else "shell"
         name = f"{inertia}_{hashlib.sha256(content).hexdigest()[:16]}"
-        if f"mesh/{name}.obj" not in self.files:
-            self.files[f"mesh/{name}.obj"] = content
+        if f"mesh/{name}" not in self.files:
+            self.files[f"mesh/{name}"] = content
             ET.SubElement(self.assets, "mesh", name=name, file=f"{name}.obj", inertia=inertia)
         return name
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from mimickit.envs.char_env import CharEnv
 
 _SECONDS_A_DOF = 2.0
+_LIFT = 1.5  # times the height at which a character stands: its legs have room to swing
 
 
 class CharDofTestEnv(CharEnv):
@@ -20,6 +21,12 @@ class CharDofTestEnv(CharEnv):
     """
 
     FIX_ROOT: ClassVar[bool] = True
+
+    def _read_init_pose(self) -> Tensor:
+        pose = super()._read_init_pose()
+        if self._config.get("init_pose") is None:
+            pose[2] *= _LIFT
+        return pose
 
     def _build_action_space(self) -> gymnasium.spaces.Box:
         super()._build_action_space()  # refuses an engine without drives

@@ -7,8 +7,9 @@ import mujoco
 import numpy as np
 import torch
 
+from mimickit.anim.char_file import load_spec
 from mimickit.anim.char_model import CharModel
-from mimickit.anim.mjcf import JointKind, load_spec
+from mimickit.anim.mjcf import JointKind
 
 
 def ball_model(path: Path, char: CharModel) -> Any:

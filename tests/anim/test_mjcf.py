@@ -6,8 +6,13 @@ from pathlib import Path
 import mujoco
 import numpy as np
 import pytest
+import torch
 
-from mimickit.anim.mjcf import CharacterError, JointKind, load_spec, read_mjcf
+from mimickit.anim.char_file import load_spec
+from mimickit.anim.char_model import CharModel
+from mimickit.anim.mjcf import JointKind, read_mjcf
+from mimickit.anim.source import CharacterError
+from mimickit.util.rotations import exp_map_to_quat
 
 HUMANOID = Path("data/assets/humanoid/humanoid.xml")
 
@@ -197,3 +202,38 @@ def test_files_that_are_no_single_character(tmp_path: Path) -> None:
     path.write_text("<mujoco><worldbody><body><geom type='mesh' mesh='none'/></body></worldbody></mujoco>")
     with pytest.raises(CharacterError, match=r"two\.xml: MuJoCo can't"):
         read_mjcf(path)
+
+
+def test_missing_files_of_a_character_are_named_with_where_was_looked(tmp_path: Path) -> None:
+    path = tmp_path / "r.xml"
+    for kind, folder in (("mesh", "meshdir='parts'"), ("texture", "texturedir='parts'")):
+        kind_of = "type='2d'" if kind == "texture" else ""
+        path.write_text(
+            f"<mujoco><compiler {folder}/><asset><{kind} name='skin' {kind_of} file='skin.png'/></asset>"
+            "<worldbody><body><geom size='1'/></body></worldbody></mujoco>"
+        )
+        with pytest.raises(CharacterError) as error:
+            read_mjcf(path)
+        for word in (str(path), f"{kind} skin", "'skin.png'", f"{tmp_path}/parts/skin.png"):
+            assert word in str(error.value)
+
+
+def test_the_pose_to_begin_in_is_the_keyframe_home(tmp_path: Path) -> None:
+    """Of hinges that make a ball joint too, which turn one after the other."""
+    arm = body(hinges("0 0 1", "0 -1 0", "1 0 0", names=("z", "y", "x")), attributes="quat='.6 0 .8 0' pos='0 .3 0'")
+    fore = body("<joint name='h' axis='0 0 -1'/>", name="fore", attributes="pos='.4 0 .1'")
+    keys = "".join(f"<key name='{n}' qpos='1 2 3 .6 .8 0 0 {a} .5 -.4 .3'/>" for n, a in (("up", 0), ("home", 0.7)))
+    nested = arm.replace("</body>", f"{fore}</body>", 1)
+    path = write(tmp_path, nested, tail=f"<keyframe>{keys}</keyframe>")
+    char = CharModel.from_file(path)
+    home = torch.from_numpy(char.info.home).float()
+    pos, rot = char.forward_kinematics(home[:3], exp_map_to_quat(home[3:6]), char.dof_to_rot(home[6:]))
+    model = load_spec(path).compile()
+    data = mujoco.MjData(model)
+    mujoco.mj_resetDataKeyframe(model, data, 1)
+    mujoco.mj_kinematics(model, data)
+    np.testing.assert_allclose(pos, data.xpos[1:], atol=1e-6)
+    np.testing.assert_allclose(np.abs((rot.numpy() * np.roll(data.xquat[1:], -1, axis=1)).sum(-1)), 1.0, atol=1e-6)
+    assert float(home[-1]) == pytest.approx(0.3)
+    humanoid = read_mjcf(HUMANOID)
+    assert humanoid.home.tolist() == [*humanoid.bodies[0].pos, *np.zeros(31)]

@@ -1,4 +1,4 @@
-"""Descriptions of characters, and robots by name: fetched by the real pip, from a folder or from where it finds them."""
+"""Descriptions of characters, and robots by name, fetched by the real pip, from a folder or wherever it finds them."""
 
 import hashlib
 import subprocess
@@ -32,7 +32,8 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         wheel.writestr(FILE, text)
         wheel.write(mesh, "toy_robots/meshes/thigh.stl")
         wheel.writestr("toy_robots/__init__.py", "raise SystemExit")
-        wheel.writestr("toy_robots-1.2.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: toy-robots\nVersion: 1.2.0\n")
+        facts = "Metadata-Version: 2.1\nName: toy-robots\nVersion: 1.2.0\n"
+        wheel.writestr("toy_robots-1.2.0.dist-info/METADATA", facts)
         wheel.writestr("toy_robots-1.2.0.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
@@ -77,7 +78,7 @@ def test_without_a_network_the_error_says_what_to_do(tmp_path: Path, index: Path
 
 
 def test_a_file_that_the_wheel_lacks(tmp_path: Path, index: Path) -> None:
-    with pytest.raises(CharacterError, match=r"toy\.yaml: file: no 'toy_robots/no.xml' in the package toy-robots-1\.2\.0"):
+    with pytest.raises(CharacterError, match=r"toy\.yaml: file: no 'toy_robots/no.xml' in the package toy-robots-1"):
         read_mjcf(describe(tmp_path, index, file="toy_robots/no.xml"))
 
 

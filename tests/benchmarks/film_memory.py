@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from gymnasium.envs.mujoco import MujocoEnv
 
-from mimickit.anim.mjcf import load_spec
+from mimickit.anim.char_file import load_spec
 from mimickit.video.config import VideoConfig
 from tests.benchmarks.bench_recorder import CHAR_FILE, HEIGHT, WIDTH, film, standing_engine
 

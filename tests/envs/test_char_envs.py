@@ -12,10 +12,12 @@ from mimickit.engines.mujoco_engine import MujocoEngine
 from mimickit.envs.base_env import DoneFlags, EnvMode
 from mimickit.envs.char_dof_test_env import CharDofTestEnv
 from mimickit.envs.char_env import CharEnv
+from mimickit.envs.char_stand_test_env import CharStandTestEnv
 from mimickit.envs.deepmimic_env import DeepMimicEnv
 from mimickit.envs.sim_env import SimEnv
 from mimickit.envs.view_motion_env import ViewMotionEnv
 from mimickit.util.keys import ConfigError
+from tests.anim.robots import write_robot
 
 CHAR_FILE = "data/assets/humanoid/humanoid.xml"
 CLIPS = sorted(Path("data/motions/humanoid").glob("*.npz"))
@@ -62,6 +64,45 @@ def test_each_dof_swings_through_its_range_in_turn() -> None:
     assert int(done) == DoneFlags.TIME
     limits = env._char.dof_limits
     assert bool((reached > 0.8 * limits.abs().amax(-1)).all()), reached / limits.abs().amax(-1)
+
+
+def test_dofs_swing_about_a_pose_that_is_not_zero(tmp_path: Path) -> None:
+    write_robot(tmp_path / "hopper.urdf")
+    description = tmp_path / "hopper.yaml"
+    description.write_text("file: hopper.urdf\nhome: {hip: 0.3}\n")
+    env = make(CharDofTestEnv, {"char_file": str(description), "episode_length": 2.0})
+    env.reset()
+    torch.testing.assert_close(env._engine.get_dof_pos(0), torch.tensor([[0.3, 0.0]]))
+    found = []
+    for _ in range(60):
+        env.step(torch.zeros(1, 1))
+        found.append(env._engine.get_dof_pos(0)[0])
+    hip, spin = torch.stack(found).T
+    assert -1.25 < float(hip.min()) < -1.0
+    assert 0.65 < float(hip.max()) < 0.85
+    assert float(spin.abs().max()) < 0.15
+    assert float(env._engine.get_ground_contact_forces(0).abs().max()) == 0.0  # it hangs
+
+
+def test_a_character_stands_in_its_home_pose(tmp_path: Path) -> None:
+    """A block, from which an arm sticks out that its drive has to hold."""
+    inertial = "<inertial><mass value='{}'/><inertia ixx='1' ixy='0' ixz='0' iyy='1' iyz='0' izz='1'/></inertial>"
+    path = tmp_path / "block.urdf"
+    path.write_text(
+        f"<robot name='block'><link name='block'>{inertial.format(20)}<collision><geometry><box size='1 1 0.4'/>"
+        f"</geometry></collision></link><link name='arm'>{inertial.format(1)}</link>"
+        "<joint name='lift' type='revolute'><parent link='block'/><child link='arm'/><origin xyz='0 0 1'/>"
+        "<axis xyz='0 1 0'/><limit lower='0.4' upper='2' effort='50' velocity='1'/></joint></robot>"
+    )
+    env = make(CharStandTestEnv, {"char_file": str(path), "episode_length": 1.0})
+    env.reset()
+    torch.testing.assert_close(env._engine.get_root_pos(0), torch.tensor([[0.0, 0.0, 0.2]]))
+    done = torch.zeros(1)
+    while not done:
+        _, _, done, _ = env.step(torch.zeros(1, 1))
+    assert int(done) == DoneFlags.TIME
+    torch.testing.assert_close(env._engine.get_root_pos(0), torch.tensor([[0.0, 0.0, 0.2]]), atol=2e-3, rtol=0.0)
+    torch.testing.assert_close(env._engine.get_dof_pos(0), torch.tensor([[0.4]]), atol=0.02, rtol=0.0)
 
 
 def test_objects_stand_where_the_file_puts_them(tmp_path: Path) -> None:

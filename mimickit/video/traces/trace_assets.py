@@ -36,7 +36,7 @@ class AssetPacker:
         for key, value in source.files.items():
             content = value if isinstance(value, bytes) else value.read_bytes()
             digest = hashlib.sha256(content).hexdigest()[:16]
-            files[key] = f"assets/files/{digest}{Path(key).suffix}"
+            files[key] = f"assets/files/{digest}{'' if isinstance(value, bytes) else value.suffix}"
             self.members[files[key]] = content
         return {"asset": name, "asset_file": str(source.path.resolve()), "files": files}
 

@@ -3,6 +3,7 @@
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -13,7 +14,8 @@ from tests.engines.conformance.conftest import Make
 
 MASS, LENGTH, INERTIA, SIM_HZ = 1.7, 0.8, 0.05, 480
 PENDULUM = f"""<robot name="pendulum">
-  <link name="base"><inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link>
+  <link name="base"><inertial><mass value="1"/>
+    <inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link>
   <link name="rod"><inertial><origin xyz="0 0 -{LENGTH}"/><mass value="{MASS}"/>
     <inertia ixx="{INERTIA}" ixy="0" ixz="0" iyy="{INERTIA}" iyz="0" izz="0.01"/></inertial></link>
   <joint name="swing" type="continuous"><parent link="base"/><child link="rod"/><axis xyz="0 1 0"/></joint>
@@ -59,7 +61,7 @@ def test_a_continuous_joint_turns_on(make: Make, tmp_path: Path) -> None:
 def test_a_robot_that_stands_is_as_heavy_as_its_links(make: Make, tmp_path: Path) -> None:
     path = write_robot(tmp_path / "hopper.urdf")
     home = read_mjcf(path).home
-    engine = make(path, n=2, start_pos=home[:3] + [0, 0, 0.02], sim=240)
+    engine = make(path, n=2, start_pos=home[:3] + np.array([0, 0, 0.02]), sim=240)
     for _ in range(90):  # it falls over, and lies
         engine.set_cmd(0, torch.zeros(2, 2))
         engine.step()
