@@ -1,4 +1,4 @@
-"""Makes the pictures of docs/filming.md, with the program itself: python -m docs.pictures
+"""Makes the pictures of docs/filming.md and docs/characters.md, with the program itself: python -m docs.pictures
 
 Needs a Chromium for the two pages; without one their pictures stay as they are.
 """
@@ -20,6 +20,7 @@ from mimickit.video.traces.trace import Trace
 OUT = Path(__file__).parent / "film"
 SIZE = {"width": 480, "height": 270}
 MODES = ("track", "side", "front", "top", "orbit", "chase", "first_person")
+ROBOTS = ("g1", "go1")
 PATH = """
 - {time: 0, eye: [4, -5, 2.5], target: [1, 0, 0.9], fov: 40}
 - {time: 3, eye: [7, 2.5, 1.2], target: [3, 0, 0.9], fov: 45}
@@ -103,6 +104,19 @@ def pages(traces: list[Path]) -> None:
                 browser.close()
 
 
+def robots(work: Path) -> None:
+    """Strips of films of the robots, as they are put down; pip fetches their files."""
+    for robot in ROBOTS:
+        command = [sys.executable, "run.py", "--mode", "view", "--env_config", "data/envs/char_stand_test_env.yaml",
+                   "--env.char_file", f"robot:unitree_{robot}", "--env.episode_length", "2.5",
+                   "--video_size", "640x480", "--video_format", "png", "--video_quality", "high",
+                   "--out_dir", str(work / robot)]  # fmt: skip
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        files = sorted((work / robot / "videos").glob("*/*.png"))
+        frames = [cv2.imread(str(files[round(time * 30)]))[60:420, 140:500] for time in (0.0, 0.8, 1.6, 2.4)]
+        save(f"robot_{robot}", cv2.hconcat(frames))
+
+
 def main() -> None:
     """Make all of them, or those named on the command line."""
     OUT.mkdir(exist_ok=True)
@@ -123,6 +137,8 @@ def main() -> None:
             save("compare", last_frame(clip.path))
         if not wanted or "pages" in wanted:
             pages([walk, run])
+        if not wanted or "robots" in wanted:
+            robots(work)
         shutil.rmtree(work, ignore_errors=True)
 
 

@@ -92,6 +92,10 @@ def _check(path: Path, robot: ET.Element) -> None:
                 raise CharacterError(f"{where}: {end}: no link {name!r}{nearest(name, links)}")
         if joint.get("type") == "revolute":
             _check_limit(joint, where)
+        mimic = joint.find("mimic")
+        if mimic is not None:
+            _log.warning("%s: doesn't follow %s here but has a drive of its own", where, mimic.get("joint"))
+            joint.remove(mimic)
 
 
 def _check_limit(joint: ET.Element, where: str) -> None:

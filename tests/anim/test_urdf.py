@@ -162,6 +162,14 @@ def test_a_mesh_format_that_mujoco_lacks(tmp_path: Path, caplog: pytest.LogCaptu
         read_mjcf(write_robot(tmp_path / "c.urdf", text=text))
 
 
+def test_a_joint_that_mimics_another_has_its_own_drive(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    text = LEG.replace('<axis xyz="0 1 0"/></joint>', '<axis xyz="0 1 0"/><mimic joint="hip"/></joint>')
+    with caplog.at_level(logging.WARNING):
+        model = load_spec(write_robot(tmp_path / "r.urdf", text=text)).compile()
+    assert "joint spin: doesn't follow hip" in caplog.text
+    assert model.neq == 0
+
+
 def test_looks_are_shown_and_collision_shapes_are_not(tmp_path: Path) -> None:
     model = load_spec(write_robot(tmp_path / "hopper.urdf")).compile()
     shown = {model.body(b).name: sorted(model.geom_group[model.geom_bodyid == b].tolist()) for b in range(1, 6)}
