@@ -152,7 +152,7 @@ def _without_keys_of_another(values: dict[str, Any], before: Mapping[str, Any], 
     old, new = before.get("engine_name"), values.get("engine_name")
     if old == new or not (isinstance(old, str) and isinstance(new, str)):
         return values
-    own = {name: set(resolve(Kind.ENGINE, name, source).EXTRA_KEYS) for name in (old, new)}
+    own = {name: set(getattr(resolve(Kind.ENGINE, name, source), "EXTRA_KEYS", ())) for name in (old, new)}
     return {key: value for key, value in values.items() if key not in own[old] - own[new]}
 
 
