@@ -18,6 +18,7 @@ class Kind(enum.Enum):
     ENV = "env"
     AGENT = "agent"
     LOGGER = "logger"
+    CALLBACK = "callback"
 
 
 BUILT_IN: dict[Kind, dict[str, str]] = {
@@ -38,6 +39,13 @@ BUILT_IN: dict[Kind, dict[str, str]] = {
         "txt": "mimickit.loggers.text_logger:TextLogger",
         "tb": "mimickit.loggers.tensorboard_logger:TensorBoardLogger",
         "wandb": "mimickit.loggers.wandb_logger:WandbLogger",
+    },
+    Kind.CALLBACK: {
+        "picked_clips": "mimickit.media.ready:PickedClips",
+        "motion_clips": "mimickit.media.ready:MotionClips",
+        "error_plots": "mimickit.media.ready:ErrorPlots",
+        "early_stop": "mimickit.media.ready:EarlyStop",
+        "best_model": "mimickit.media.ready:BestModel",
     },
 }
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from mimickit import registry
+from mimickit.cli import callbacks
 from mimickit.cli.options import CONFIG_FILE, Mode, run_folder_of
 from mimickit.cli.settings import Settings
 from mimickit.cli.sources import Block
@@ -54,13 +55,31 @@ def build_env(settings: Settings, engine: Any) -> Any:
     return _make_part(settings, Kind.ENV, block, BaseEnv, config, engine, num_envs=settings.num_envs)
 
 
+def add_callbacks(settings: Settings, env: Any, out_dir: Path) -> tuple[Any, Any]:
+    """The environment with the callbacks that were asked for around it, and what tells them of the run; without any the
+    environment itself, and nothing.
+    """
+    specs = callbacks.callback_specs(settings)
+    if not specs:
+        return env, None
+    from mimickit.media.callback_env import CallbackEnv
+    from mimickit.media.callbacks import Callback, Run
+    from mimickit.media.observer import CallbackObserver
+    from mimickit.media.store import MediaStore
+
+    made = [_make(Kind.CALLBACK, spec.name, spec.source, Callback, **spec.options) for spec in specs]
+    run = Run(out_dir, env, MediaStore(out_dir, fps=env.control_freq), seed=settings.options.rand_seed)
+    run.env = CallbackEnv(env, made, run)
+    return run.env, CallbackObserver(made, run)
+
+
 def build_agent(settings: Settings, env: Any) -> Any:
     """The agent, not yet with a model."""
     from mimickit.learning.base_agent import BaseAgent
 
     block = settings.agent
     assert block is not None
-    config = find_files(block.values, block.source)
+    config = find_files({key: value for key, value in block.values.items() if key != callbacks.KEY}, block.source)
     if settings.options.mode is Mode.TRAIN and settings.test_episodes is not None:
         config["test_episodes"] = settings.test_episodes
     return _make_part(settings, Kind.AGENT, block, BaseAgent, config, env)

@@ -14,12 +14,12 @@ from typing import Any
 from mimickit.cli import build
 from mimickit.cli.help import help_text
 from mimickit.cli.options import WITHOUT_SIMULATION, Mode, read_request
-from mimickit.cli.results import MEDIA_KEY, Report, log_result
+from mimickit.cli.results import Report
 from mimickit.cli.run_folder import RunFolder, make_run_folder
 from mimickit.cli.settings import Settings, load_settings
 from mimickit.cli.sources import true_sources
-from mimickit.loggers.base import Logger, MissingLibraryError
-from mimickit.media.types import Media
+from mimickit.loggers.base import Logger, MissingLibraryError, log_result
+from mimickit.media.types import MEDIA_KEY, join_media
 from mimickit.util.keys import ConfigError
 from mimickit.video.errors import VideoError
 
@@ -135,6 +135,7 @@ class _Parts:
     report: Report
     engine: Any = None
     env: Any = None
+    observer: Any = None  # of callbacks, if there are any
     agent: Any = None
     logger: Logger | None = None
     iteration: int = 0  # of the agent before this run
@@ -181,9 +182,13 @@ def _build(parts: _Parts, settings: Settings, argv: list[str]) -> None:
     out_dir = parts.report.out_dir
     parts.engine = build.build_engine(settings, out_dir)
     parts.env = build.build_env(settings, parts.engine)
+    parts.env, parts.observer = build.add_callbacks(settings, parts.env, out_dir)
     mode = settings.options.mode
     if mode is Mode.TRAIN or (mode is Mode.TEST and has_free_action(parts.env)):
         parts.agent = build.build_agent(settings, parts.env)
+        if parts.observer is not None:
+            parts.observer.follow(parts.agent)
+            parts.agent.observer = parts.observer
         _load_model(parts, settings)
     config = settings.to_dict(argv)
     build.save_config(config, out_dir)
@@ -218,21 +223,23 @@ def _work(parts: _Parts, settings: Settings) -> dict[str, Any]:
         )
         late = parts.env.pop_media(wait=True)
         parts.logger.write_media(late, _samples(parts))
-        return {**result, MEDIA_KEY: _joined(result.get(MEDIA_KEY, {}), late)}
+        return {**result, MEDIA_KEY: join_media(result.get(MEDIA_KEY, {}), late)}
     from mimickit.cli.play import play
 
     episodes = settings.test_episodes or 1
     if parts.agent is None:
-        result = play(parts.env, episodes)
+        result = play(parts.env, episodes, parts.observer)
     else:
         result = {**parts.agent.test(episodes), "samples": _samples(parts)}
-    result[MEDIA_KEY] = _joined(result.get(MEDIA_KEY, {}), parts.env.pop_media(wait=True))
-    log_result(parts.logger, result, _samples(parts))
+    result[MEDIA_KEY] = join_media(result.get(MEDIA_KEY, {}), parts.env.pop_media(wait=True))
+    _write_result(parts, result)
     return result
 
 
-def _joined(first: Mapping[str, list[Media]], second: Mapping[str, list[Media]]) -> dict[str, list[Media]]:
-    return {name: [*first.get(name, []), *second.get(name, [])] for name in {**first, **second}}
+def _write_result(parts: _Parts, result: Mapping[str, Any]) -> None:
+    assert parts.logger is not None
+    log_result(parts.logger, result, _samples(parts))
+    parts.logger.write(_samples(parts))
 
 
 def _samples(parts: _Parts) -> int:
@@ -249,8 +256,8 @@ def _finish_interrupted(parts: _Parts) -> None:
     result: dict[str, Any] = {} if parts.agent is None else dict(parts.agent.interrupted)
     delivered = result.pop(MEDIA_KEY, {})  # by the last test in training, whose figures and clips are logged already
     training = parts.report.settings.options.mode is Mode.TRAIN
-    log_result(parts.logger, {MEDIA_KEY: fresh} if training else {**result, MEDIA_KEY: fresh}, _samples(parts))
-    clips = _joined(delivered, fresh)
+    _write_result(parts, {MEDIA_KEY: fresh} if training else {**result, MEDIA_KEY: fresh})
+    clips = join_media(delivered, fresh)
     samples = {} if parts.agent is None else {"samples": _samples(parts)}
     parts.report.finish({**result, **samples, MEDIA_KEY: clips}, interrupted=True)
 

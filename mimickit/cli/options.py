@@ -61,6 +61,9 @@ class Options:
     """Run folder; default: a new one, output/MODE_ENV_TIME. Clips and logs already there are kept."""
     logger: tuple[str, ...] = ("txt",)
     """txt, tb, wandb or your own as package.module:Class, one or several; log.txt and log.jsonl are always written."""
+    callbacks: tuple[str, ...] = ()
+    """Callbacks, each followed by its options as key=value: picked_clips, motion_clips, error_plots, early_stop,
+    best_model or your own as package.module:Class; default: what the agent file lists under callbacks."""
     model_file: str | None = None
     """Model to test or to begin training from; default of a test that names no env or agent: the shipped
     walk."""

@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from mimickit.cli.settings import Settings
-from mimickit.loggers.base import Logger
 from mimickit.loggers.text_logger import keep_older
-from mimickit.media.types import Media
+from mimickit.media.types import MEDIA_KEY, Media
 
 RESULT_FILE = "result.json"
-MEDIA_KEY = "episode_media"
 HEADLINE = ("mean_return", "normalised_return", "mean_ep_len", "num_eps", "falls")
 
 
@@ -51,15 +49,6 @@ class Report:
         print(summary(numbers, media, self.out_dir), flush=True)  # first: it is seen even where the disk is full
         write_json(self.out_dir / RESULT_FILE, content)
         return content
-
-
-def log_result(logger: Logger, result: Mapping[str, Any], step: int) -> None:
-    """Write a test's numbers and media to the loggers, each on its own channel."""
-    for key, value in result.items():
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            logger.log(key, value)
-    logger.write(step)
-    logger.write_media(result.get(MEDIA_KEY) or {}, step)
 
 
 def summary(numbers: Mapping[str, Any], media: Mapping[str, Sequence[Media]], out_dir: Path) -> str:

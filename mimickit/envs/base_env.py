@@ -28,6 +28,10 @@ class DoneFlags(enum.IntEnum):
     TIME = 3  # ran out of time, or reached the end of its clip
 
 
+# as results, episodes and side files of clips word them
+OUTCOMES = {DoneFlags.FAIL: "fail", DoneFlags.SUCC: "success", DoneFlags.TIME: "time"}
+
+
 class BaseEnv(abc.ABC):
     """num_envs environments stepped together; all tensors are on ``device`` with the environments first.
 
@@ -46,6 +50,7 @@ class BaseEnv(abc.ABC):
     action_space: gymnasium.spaces.Box  # of one environment, float32
     max_episode_steps: int  # length of an episode that nothing ends early
     reward_bound: float = 1.0  # greatest reward of a step
+    control_freq: float = 30.0  # Hz, steps
 
     @abc.abstractmethod
     def reset(self, env_ids: Tensor | None = None) -> Tensor:
@@ -73,6 +78,14 @@ class BaseEnv(abc.ABC):
     def record_diagnostics(self) -> dict[str, float]:
         """Means of what the environment measured since the mode was set; units are in the names."""
         return {}
+
+    def episode_facts(self, env_id: int) -> dict[str, Any]:
+        """What there is to say of the episode under way in an environment: motion (the clip that is imitated), ..."""
+        return {}
+
+    def film_with(self, **options: Any) -> bool:
+        """Film the tests to come with these fields of VideoConfig; returns False where nothing is filmed at all."""
+        return False
 
     def pop_media(self, *, wait: bool = False) -> dict[str, list[Media]]:
         """Media that have become ready since the last call, by name; wait: those in the making too."""

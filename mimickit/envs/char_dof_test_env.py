@@ -50,5 +50,5 @@ class CharDofTestEnv(CharEnv):
     def _film_name(self) -> str:
         return f"{self._char_file.stem}_dofs"
 
-    def _film_facts(self, env_id: int) -> dict[str, Any]:
+    def episode_facts(self, env_id: int) -> dict[str, Any]:
         return {"seconds_per_dof": _SECONDS_A_DOF}

@@ -95,6 +95,7 @@ class DeepMimicEnv(CharEnv):
         self._ref: Reference | None = None
         self._test_starts = 0
         self._error_sums: dict[str, float] = {}
+        self._errors: dict[str, Tensor] = {}  # of the last step
         self._error_count = 0
         self._read_config(self._config, self._source)
 
@@ -228,7 +229,8 @@ class DeepMimicEnv(CharEnv):
         self._ref = None
         self._state = self._char_state()
         if self._log_errors and self.mode is EnvMode.TEST:
-            for name, error in tracking_errors(self._state, self._reference.now()).items():
+            self._errors = tracking_errors(self._state, self._reference.now())
+            for name, error in self._errors.items():
                 self._error_sums[name] = self._error_sums.get(name, 0.0) + float(error.mean())
             self._error_count += 1
 
@@ -294,7 +296,10 @@ class DeepMimicEnv(CharEnv):
     def set_mode(self, mode: EnvMode) -> None:
         super().set_mode(mode)
         self._test_starts = 0
-        self._error_sums, self._error_count = {}, 0
+        self._error_sums, self._errors, self._error_count = {}, {}, 0
+
+    def _step_info(self) -> dict[str, Tensor]:
+        return self._errors
 
     def record_diagnostics(self) -> dict[str, float]:
         return {name: total / self._error_count for name, total in self._error_sums.items()}
@@ -302,7 +307,7 @@ class DeepMimicEnv(CharEnv):
     def _film_name(self) -> str:
         return Path(self._config["motion_file"]).stem
 
-    def _film_facts(self, env_id: int) -> dict[str, Any]:
+    def episode_facts(self, env_id: int) -> dict[str, Any]:
         clip = self._lib.motion_files[int(self._motion_ids[env_id])]
         return {"motion": Path(clip).name, "motion_time": float(self._motion_times[env_id])}
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from mimickit.engines.engine import Engine
-from mimickit.envs.base_env import BaseEnv, DoneFlags, EnvMode
+from mimickit.envs.base_env import OUTCOMES, BaseEnv, DoneFlags, EnvMode
 from mimickit.media.types import HTML, Media
 from mimickit.util.keys import ConfigError, as_float, reject_unknown
 from mimickit.video.clip import Clip
@@ -19,9 +19,6 @@ from mimickit.video.errors import VideoError
 from mimickit.video.pages.run_index import write_index
 
 _log = logging.getLogger("mimickit.envs")
-
-# outcomes as a clip's side file words them
-OUTCOMES = {DoneFlags.FAIL: "fail", DoneFlags.SUCC: "success", DoneFlags.TIME: "time"}
 
 
 class SimEnv(BaseEnv):
@@ -50,6 +47,7 @@ class SimEnv(BaseEnv):
         self._engine = engine
         self._seed = seed
         self._dt = engine.get_timestep()
+        self.control_freq = 1.0 / self._dt
         episode_length = as_float(config.get("episode_length", 10.0), "episode_length", config_source)
         self.max_episode_steps = round(episode_length / self._dt)
         if self.max_episode_steps < 1:
@@ -59,6 +57,7 @@ class SimEnv(BaseEnv):
         self._episodes = torch.zeros(num_envs, dtype=torch.int64, device=device)
         self._media: dict[str, list[Media]] = {}
         self._tests = 0  # that could have been filmed
+        self._film_overrides: dict[str, Any] = {}
         self._is_filming = False
         self._told_of_bad_reward = False
         self._prepare()
@@ -119,8 +118,8 @@ class SimEnv(BaseEnv):
         """What a clip is called."""
         return str(self._config.get("env_name", "film"))
 
-    def _film_facts(self, env_id: int) -> dict[str, Any]:
-        """What a clip's side file says of an episode that begins in an environment."""
+    def _step_info(self) -> dict[str, Tensor]:
+        """What step() tells besides sim_failed, (num_envs, ...) each."""
         return {}
 
     def _film_context(self) -> dict[str, Any]:
@@ -157,7 +156,7 @@ class SimEnv(BaseEnv):
         self._obs = self._compute_obs(None)
         self._film_step(reward, done)
         self._episodes += done != DoneFlags.NULL
-        return self._obs.clone(), reward, done, {"sim_failed": failed}
+        return self._obs.clone(), reward, done, {"sim_failed": failed, **self._step_info()}
 
     def _checked_reward(self) -> Tensor:
         """The reward; one that is not a number is reported once and counts nothing."""
@@ -192,14 +191,20 @@ class SimEnv(BaseEnv):
             return {"camera": "still"}
         return {}
 
+    def film_with(self, **options: Any) -> bool:
+        if self._engine.enabled_record_video():
+            self._film_overrides |= options
+        return self._engine.enabled_record_video()
+
     def _start_filming(self) -> None:
         recorder = self._engine.get_video_recorder()
         recorder.set_context(
             name=self._film_name(), samples=self.training_samples, seed=self._seed, **self._film_context()
         )
-        self._engine.start_video_recording(None, **self._film_options())
+        options = self._film_options() | self._film_overrides
+        self._engine.start_video_recording(None, **options)
         self._is_filming = True
-        shows_reference = self._engine.get_video_config().updated(self._film_options(), "video").shows_reference
+        shows_reference = self._engine.get_video_config().updated(options, "video").shows_reference
         if shows_reference and type(self)._film_ghost is SimEnv._film_ghost:
             _log.warning("%s has no reference motion: the film shows no ghost", type(self).__name__)
 
@@ -229,7 +234,7 @@ class SimEnv(BaseEnv):
         recorder, begun = self._engine.get_video_recorder(), set(env_ids.tolist())
         for env_id in recorder.env_ids:
             if env_id in begun:
-                facts = {"episode": int(self._episodes[env_id]), **self._film_facts(env_id)}
+                facts = {"episode": int(self._episodes[env_id]), **self.episode_facts(env_id)}
                 recorder.begin_episode(facts, env_id=env_id)
                 self._film_show_ghost(env_id)
 

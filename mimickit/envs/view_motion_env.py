@@ -62,5 +62,5 @@ class ViewMotionEnv(CharEnv):
     def _film_name(self) -> str:
         return Path(self._config["motion_file"]).stem
 
-    def _film_facts(self, env_id: int) -> dict[str, Any]:
+    def episode_facts(self, env_id: int) -> dict[str, Any]:
         return {"motion": Path(self._lib.motion_files[int(self._motion_ids[env_id])]).name}

@@ -4,7 +4,7 @@ import abc
 import logging
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,16 +23,18 @@ from mimickit.learning.checkpoint import (
     load_file,
     load_module,
     save_file,
+    try_save,
 )
 from mimickit.learning.episodes import EpisodeTracker
 from mimickit.learning.interrupts import DeferredInterrupt
+from mimickit.learning.observer import NoObserver, Observer
 from mimickit.learning.progress import Progress
-from mimickit.loggers.base import Logger
+from mimickit.loggers.base import STEP_KEY, Logger, log_result
+from mimickit.media.types import MEDIA_KEY, Media, join_media
 
 LOG = logging.getLogger("mimickit.learning")
 MODEL_FILE, BEST_MODEL_FILE, CHECKPOINT_FILE = "model.pt", "model_best.pt", "checkpoint.pt"
 INT_MODELS_DIR = "int_models"
-MEDIA_KEY = "episode_media"
 
 
 @dataclass
@@ -45,6 +47,7 @@ class _Run:
     save_int_models: bool
     start: float  # perf_counter() at the beginning, set back by the time that a resumed run had taken before
     result: dict[str, Any] = field(default_factory=dict)  # of the last test
+    media: dict[str, list[Media]] = field(default_factory=dict)  # of the last iteration
     saved_at: int = -1  # iteration of the last checkpoint
 
 
@@ -83,6 +86,8 @@ class BaseAgent(abc.ABC):
         self.iteration = 0
         self.wall_seconds = 0.0  # of training so far, tests and saving included
         self.interrupted: dict[str, Any] = {}  # what a training or test that Ctrl-C ended had found by then
+        self.observer: Observer = NoObserver()
+        self._stop_reason = ""
         self._untrained = True  # samples, if any, are those of a loaded model
         self._train_seconds = 0.0  # collecting and updating
         self._best_return = -math.inf
@@ -144,7 +149,8 @@ class BaseAgent(abc.ABC):
                 a bar.
 
         Returns:
-            the last test's result, and samples, iterations, train_time_s, samples_per_s, best_return.
+            the last test's result; samples, iterations, train_time_s, samples_per_s, best_return; stop_reason, if
+            request_stop() was called; episode_media of the last iteration and test.
         """
         if resume is not None:
             self.load_checkpoint(resume)
@@ -153,20 +159,26 @@ class BaseAgent(abc.ABC):
         self._untrained = False
         bar = Progress(max_samples, start=self.samples, enabled=progress)
         run = _Run(Path(out_dir), logger, bar, save_int_models, time.perf_counter() - self.wall_seconds)
+        self._stop_reason = ""
+        self.observer.on_train_start()
         with bar:
             try:
                 if self.samples >= max_samples:
                     self._finish(run, max_samples)
-                while self.samples < max_samples:
+                while self.samples < max_samples and not self._stop_reason:
                     self._iterate(run)
-                    self._output(run, last=self.samples >= max_samples)
+                    self._output(run, last=self.samples >= max_samples or bool(self._stop_reason))
                     logger.write(self.samples)
             except KeyboardInterrupt:
                 if run.saved_at != self.iteration and self.iteration:
                     self._save_run(run, must=False)
                 self.interrupted = {**run.result, **self._run_facts()}
                 raise
-        return {**run.result, **self._run_facts()}
+        return run.result | self._run_facts() | {MEDIA_KEY: join_media(run.media, run.result.get(MEDIA_KEY, {}))}
+
+    def request_stop(self, reason: str) -> None:
+        """Let training end after the present iteration and its test."""
+        self._stop_reason = reason
 
     def _finish(self, run: "_Run", max_samples: int) -> None:
         """What is left of a training that had been stopped at its very end: files, and the result of a test."""
@@ -212,30 +224,33 @@ class BaseAgent(abc.ABC):
             self.wall_seconds = end - run.start
             rate = new_samples / (end - start)
             timing = {"collect_s": collected - start, "update_s": end - collected}
-            self._log_iteration(run.logger, {**figures, **timing}, rate)
+            result = self._iteration_result({**figures, **timing}, rate)
+            self.observer.on_iteration_end(result)
+            log_result(run.logger, result, self.samples)
+            run.media = result[MEDIA_KEY]
         run.bar.update(self.samples, samples_per_s=rate, episode_return=self._episodes.mean_return)
 
-    def _log_iteration(self, logger: Logger, figures: Mapping[str, float], rate: float) -> None:
-        logger.log("iteration", self.iteration)
-        logger.log("wall_time_s", self.wall_seconds)
-        logger.log("train_time_s", self._train_seconds)
-        logger.log("samples_per_s", rate)
+    def _iteration_result(self, figures: Mapping[str, float], rate: float) -> dict[str, Any]:
         episodes = self._episodes
-        logger.log("mean_return", episodes.mean_return, "train")
-        logger.log("mean_ep_len", episodes.mean_length, "train")
-        logger.log("num_eps", episodes.num_episodes, "train")
-        for key, value in figures.items():
-            logger.log(key, value, "update")
+        return {
+            STEP_KEY: self.samples,
+            "iteration": self.iteration,
+            "wall_time_s": self.wall_seconds,
+            "train_time_s": self._train_seconds,
+            "samples_per_s": rate,
+            "train/mean_return": episodes.mean_return,
+            "train/mean_ep_len": episodes.mean_length,
+            "train/num_eps": episodes.num_episodes,
+            **{f"update/{key}": value for key, value in figures.items()},
+            MEDIA_KEY: self._env.pop_media(),
+        }
 
     def _test_in_training(self, run: "_Run") -> None:
         if self._config.test_episodes == 0:
             return
         with self._published():
             run.result = result = self.test(self._config.test_episodes)
-        for key, value in result.items():
-            if key != MEDIA_KEY:
-                run.logger.log(key, value, "test")
-        run.logger.write_media(result[MEDIA_KEY], self.samples)
+        log_result(run.logger, result, self.samples, "test")
         run.bar.say(
             f"{self.samples:,} samples, {self.wall_seconds / 60:.1f} min: test return {result['mean_return']:.1f} "
             f"(normalised {result['normalised_return']:.3f}), length {result['mean_ep_len']:.0f}, "
@@ -249,19 +264,21 @@ class BaseAgent(abc.ABC):
 
     def _save_model(self, path: Path, *, must: bool) -> None:
         with self._published():
-            _try_save(lambda: self.save(path), must=must)
+            try_save(lambda: self.save(path), must=must)
 
     def _save_run(self, run: "_Run", *, must: bool) -> None:
         self.wall_seconds = time.perf_counter() - run.start
         self._save_model(run.out_dir / MODEL_FILE, must=must)
-        _try_save(lambda: self.save_checkpoint(run.out_dir / CHECKPOINT_FILE), must=must)
+        try_save(lambda: self.save_checkpoint(run.out_dir / CHECKPOINT_FILE), must=must)
         run.saved_at = self.iteration
 
     def _run_facts(self) -> dict[str, Any]:
         facts = {"samples": self.samples, "iterations": self.iteration, "train_time_s": self._train_seconds}
         if self._train_seconds:
             facts["samples_per_s"] = self.samples / self._train_seconds
-        return facts | ({"best_return": self._best_return} if math.isfinite(self._best_return) else {})
+        if math.isfinite(self._best_return):
+            facts["best_return"] = self._best_return
+        return facts | ({"stop_reason": self._stop_reason} if self._stop_reason else {})
 
     # ------------------------------------------------------------------ testing
 
@@ -273,8 +290,8 @@ class BaseAgent(abc.ABC):
                 faster environments play meanwhile don't count.
 
         Returns:
-            mean_return; normalised_return (of the best that a full episode can return); mean_ep_len (steps);
-            num_eps; falls; what the environment measured; episode_media.
+            mean_return; normalised_return (of the best that a full episode can return); mean_ep_len (steps); num_eps;
+            falls; what the environment measured; episode_media.
         """
         if num_episodes < 1:
             raise ValueError(f"test: expected at least 1 episode, found {num_episodes}")
@@ -282,6 +299,7 @@ class BaseAgent(abc.ABC):
         tracker = EpisodeTracker(env.num_envs, self._device, quota=-(-num_episodes // env.num_envs))
         self._obs = None  # episodes that training had under way end here
         env.set_training_progress(self.samples)
+        self.observer.on_test_start()
         env.set_mode(EnvMode.TEST)
         try:
             obs = env.reset()
@@ -296,17 +314,12 @@ class BaseAgent(abc.ABC):
             raise
         finally:
             env.set_mode(EnvMode.TRAIN)
-        return {**self._test_facts(tracker), **figures, MEDIA_KEY: env.pop_media()}
+        result = {**self._test_facts(tracker), **figures, MEDIA_KEY: env.pop_media()}
+        self.observer.on_test_end(result)
+        return result
 
     def _test_facts(self, tracker: EpisodeTracker) -> dict[str, Any]:
-        full = self._env.max_episode_steps * self._env.reward_bound
-        return {
-            "mean_return": tracker.mean_return,
-            "normalised_return": tracker.mean_return / full,
-            "mean_ep_len": tracker.mean_length,
-            "num_eps": tracker.num_episodes,
-            "falls": tracker.falls,
-        }
+        return tracker.facts(full_return=self._env.max_episode_steps * self._env.reward_bound)
 
     # ------------------------------------------------------------------ files
 
@@ -386,13 +399,3 @@ class BaseAgent(abc.ABC):
         self._untrained = False
         self._generator.set_state(content["generator"].cpu())
         torch.set_rng_state(content["torch_generator"].cpu())
-
-
-def _try_save(save: Callable[[], None], *, must: bool) -> None:
-    """A full disk costs a checkpoint, not the training; only at the end is it an error."""
-    try:
-        save()
-    except OSError as err:
-        if must:
-            raise
-        LOG.error("could not save: %s; training goes on", err)

@@ -1,15 +1,17 @@
 """Model and checkpoint files: written in one go, read without running anything that they hold."""
 
+import logging
 import os
 import pickle
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+LOG = logging.getLogger("mimickit.learning")
 FORMAT_KEY, VERSION = "format", 1
 MODEL_FORMAT, CHECKPOINT_FORMAT = "mimickit model", "mimickit checkpoint"
 
@@ -44,6 +46,16 @@ def save_file(content: Mapping[str, Any], path: str | Path, kind: str) -> None:
         raise OSError(f"{path}: can't be written: {cause}") from None
     finally:
         part.unlink(missing_ok=True)
+
+
+def try_save(save: Callable[[], None], *, must: bool) -> None:
+    """A full disk costs a checkpoint, not the training; only at the end (must) is it an error."""
+    try:
+        save()
+    except OSError as err:
+        if must:
+            raise
+        LOG.error("could not save: %s; training goes on", err)
 
 
 def load_file(path: str | Path, kind: str, device: str = "cpu") -> dict[str, Any]:

@@ -63,6 +63,16 @@ class EpisodeTracker:
         """Steps, over the episodes that ended; NaN if none has."""
         return self._step_sum / self.num_episodes if self.num_episodes else math.nan
 
+    def facts(self, *, full_return: float) -> dict[str, Any]:
+        """What a test's result says of its episodes; full_return is the most that one can return."""
+        return {
+            "mean_return": self.mean_return,
+            "normalised_return": self.mean_return / full_return,
+            "mean_ep_len": self.mean_length,
+            "num_eps": self.num_episodes,
+            "falls": self.falls,
+        }
+
     def state_dict(self) -> dict[str, Any]:
         """The episodes under way."""
         return {"returns": self._returns.clone(), "steps": self._steps.clone()}

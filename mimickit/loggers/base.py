@@ -4,8 +4,11 @@ import abc
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from mimickit.media.types import Media
+import numpy as np
+
+from mimickit.media.types import MEDIA_KEY, Media
 
 LOG = logging.getLogger("mimickit.loggers")
 STEP_KEY = "samples"  # the step axis of every logger: environment samples taken so far
@@ -115,6 +118,14 @@ class _Guard:
             self._failed.add(self._key)
             LOG.warning("%s logger: could not write %s: %s: %s", *self._key, type(err).__name__, err)
         return True
+
+
+def log_result(logger: Logger, result: Mapping[str, Any], step: int, collection: str | None = None) -> None:
+    """Hand a result's numbers and media to a logger, each on its own channel; the row of numbers is not yet written."""
+    for key, value in result.items():
+        if key != STEP_KEY and isinstance(value, (int, float, np.number)) and not isinstance(value, bool):
+            logger.log(key, float(value), collection)
+    logger.write_media(result.get(MEDIA_KEY) or {}, step)
 
 
 def media_path(path: Path, root: Path) -> str:

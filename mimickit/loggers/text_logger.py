@@ -2,14 +2,13 @@
 
 import json
 import math
-import re
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from mimickit.loggers.base import STEP_KEY, Logger, media_path
-from mimickit.media.types import HTML, File, Image, Media, Video
+from mimickit.media.types import MEDIA_DIR, Media
+from mimickit.util.files import copy_into, file_name, free_path
 
 MIN_WIDTH = 12  # characters: '-1.23457e-05', the longest that %.6g makes
 
@@ -25,7 +24,7 @@ class TextLogger(Logger):
     """
 
     NAME = "text"
-    MEDIA = (Video, Image, HTML, File, Media)
+    MEDIA = (Media,)
 
     def __init__(self, out_dir: str | Path, *, resume_at: int | None = None) -> None:
         """Open the record of a run.
@@ -65,9 +64,7 @@ class TextLogger(Logger):
     def _keep(self, key: str, file: Path) -> str:
         """The file's path relative to the run folder, after copying it there where it lies outside."""
         if not file.resolve().is_relative_to(self._dir.resolve()) and file.is_file():
-            folder = self._dir / "media" / key
-            folder.mkdir(parents=True, exist_ok=True)
-            file = Path(shutil.copy2(file, _free_path(folder / file.name)))
+            file = copy_into(file, self._dir / MEDIA_DIR / file_name(key))
         return media_path(file, self._dir)
 
     def _append(self, entry: dict[str, Any]) -> None:
@@ -125,17 +122,7 @@ def _line(entry: Mapping[str, Any]) -> str:
 def keep_older(path: Path) -> None:
     """Rename an existing name.ext to name.N.ext with the lowest N that comes after all there are."""
     if path.exists():
-        path.rename(_free_path(path))
-
-
-def _free_path(path: Path) -> Path:
-    """The path itself if nothing is there, else name.N.ext with N after all that there are."""
-    if not path.exists():
-        return path
-    others = (other.name for other in path.parent.glob(f"*{path.suffix}"))
-    found = (re.fullmatch(rf"{re.escape(path.stem)}\.(\d+){re.escape(path.suffix)}", name) for name in others)
-    number = 1 + max((int(match[1]) for match in found if match), default=0)
-    return path.with_name(f"{path.stem}.{number}{path.suffix}")
+        path.rename(free_path(path))
 
 
 def _finite(value: Any) -> Any:

@@ -1,8 +1,13 @@
 """Media that episodes and tests leave behind: always files, named by path, never pixels in memory."""
 
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
+
+MEDIA_KEY = "episode_media"  # of a result: name -> list of media
+MEDIA_DIR = "media"  # in the run folder: what callbacks attached, and copies of what came from elsewhere
 
 
 class MediaError(ValueError):
@@ -94,3 +99,36 @@ class HTML(Media):
 @dataclass(frozen=True, kw_only=True)
 class File(Media):
     """Anything else."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Histogram(Media):
+    """Counts of values, as JSON: {"counts": [n], "edges": [n + 1]}."""
+
+    KIND: ClassVar[str] = "histogram"
+    SUFFIXES: ClassVar[frozenset[str]] = frozenset({".json"})
+
+    def read(self) -> tuple[list[float], list[float]]:
+        """Counts and edges. Raises ValueError for a file that isn't a histogram."""
+        content = json.loads(self.path.read_text(encoding="utf-8"))
+        counts, edges = [float(count) for count in content["counts"]], [float(edge) for edge in content["edges"]]
+        if len(edges) != len(counts) + 1 or not counts:
+            raise ValueError(f"{len(counts)} counts and {len(edges)} edges")
+        return counts, edges
+
+    def validate(self, key: str) -> None:
+        """Raise MediaError, naming key, unless the file holds counts and one edge more."""
+        super().validate(key)
+        try:
+            self.read()
+        except (KeyError, TypeError, ValueError) as error:
+            raise MediaError(f"media {key!r}: expected counts and one edge more in {self.path}: {error}") from None
+
+
+def join_media(*parts: Mapping[str, Sequence[Media]]) -> dict[str, list[Media]]:
+    """All media by name, in the order of parts."""
+    joined: dict[str, list[Media]] = {}
+    for part in parts:
+        for name, items in part.items():
+            joined.setdefault(name, []).extend(items)
+    return joined

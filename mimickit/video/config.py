@@ -66,11 +66,12 @@ class Codec(Enum):
 
 
 class Pick(Enum):
-    """An episode of a test that is worth a clip of its own, by its return."""
+    """An episode of a test that is worth a clip of its own."""
 
-    BEST = "best"
+    BEST = "best"  # by its return
     WORST = "worst"
     MEDIAN = "median"
+    MOTION = "motion"  # of every motion of a dataset the median one
 
 
 OVERLAYS = ("time", "episode", "return", "samples", "run", "chart", "contacts", "key_bodies", "error")
@@ -145,7 +146,8 @@ class VideoConfig:
     defer: bool = False
     """Keep only the trace while the test runs and film it afterwards, in a process of its own."""
     pick: tuple[Pick, ...] = ()
-    """Clips of a test's best, worst and median episode over all environments, in place of env or envs."""
+    """Clips of a test's best, worst and median episode over all environments, or one of every motion of a dataset, in
+    place of env or envs."""
     every: int = 1
     """Film every Nth test."""
     keep_last: int | None = None

@@ -106,14 +106,22 @@ def film(footage: Footage, config: VideoConfig, path: Path, filmer: Filmer | Non
     return finish_clips(plan, wrap, footage.episodes, notes)
 
 
-def picked_episodes(episodes: Sequence[Episode], picks: Sequence[Pick]) -> Mapping[Pick, Episode]:
-    """The episodes with the highest, lowest and middle return of those that ended."""
+def picked_episodes(episodes: Sequence[Episode], picks: Sequence[Pick]) -> Mapping[str, Episode]:
+    """The episodes with the highest, lowest and middle return of those that ended, by the name of the pick; for
+    Pick.MOTION the middle one of each motion, by the motion's name without its suffix.
+    """
     ended = [episode for episode in episodes if episode.episode_return is not None and episode.num_frames]
     ranked = sorted(ended, key=lambda episode: episode.episode_return or 0.0)
     if not ranked:
         return {}
     places = {Pick.BEST: -1, Pick.WORST: 0, Pick.MEDIAN: (len(ranked) - 1) // 2}
-    return {pick: ranked[places[pick]] for pick in picks}
+    picked = {pick.value: ranked[places[pick]] for pick in picks if pick in places}
+    if Pick.MOTION in picks:
+        of: dict[str, list[Episode]] = {}
+        for episode in ranked:
+            of.setdefault(Path(str(episode.info.get("motion", Pick.MOTION.value))).stem, []).append(episode)
+        picked |= {motion: of[motion][(len(of[motion]) - 1) // 2] for motion in sorted(of)}
+    return picked
 
 
 def _within(episode: Episode, first: int, stop: int) -> Episode:
@@ -151,12 +159,12 @@ def film_picks(trace: Trace, config: VideoConfig, path: Path) -> list[Clip]:
     picked = picked_episodes(episodes, config.pick)
     if not picked:
         _log.info("pick: no episode ended, so that there is none to choose from")
-    for pick, episode in picked.items():
+    for name, episode in picked.items():
         footage = trace_footage(
             trace, (episode.env_id,), first=episode.first_frame, stop=episode.first_frame + episode.num_frames,
-            pick=pick.value,
+            pick=name,
         )  # fmt: skip
-        clips += film(footage, single, beside(path, f"_{pick.value}{suffix_of(config.format)}"))
+        clips += film(footage, single, beside(path, f"_{name}{suffix_of(config.format)}"))
     return clips
 
 

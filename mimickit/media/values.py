@@ -1,0 +1,174 @@
+"""What may be attached as media, before it is a file: arrays, text, numbers, paths, and W&B's own values."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mimickit.media.types import HTML, File, Histogram, Image, Media, MediaError, Video
+
+_CHANNELS = (1, 3, 4)  # gray, RGB, RGBA
+_MAX_BINS = 512
+
+
+@dataclass(frozen=True)
+class Unsaved:
+    """A media value that is to become a file of the run folder."""
+
+    kind: type[Media]
+    data: Any  # Video: (T, H, W, 3) uint8; Image: (H, W, 3) uint8; Histogram: (counts, edges); HTML: text; or a Path
+    caption: str = ""
+    fps: float | None = None
+
+
+def video(frames: Any, *, fps: float | None = None, caption: str = "") -> Unsaved:
+    """A clip: a file, a wandb.Video, or frames.
+
+    Args:
+        frames: (T, H, W, C) or (T, C, H, W) or gray (T, H, W), uint8, also as a list of pictures; or a path.
+        fps: frames per second; default: the environment's control rate. Of a file it is read from the file.
+    """
+    return Unsaved(Video, frames, caption, fps)
+
+
+def image(picture: Any, *, caption: str = "") -> Unsaved:
+    """A picture: a file, a wandb.Image, or (H, W, C), (C, H, W) or gray (H, W), uint8."""
+    return Unsaved(Image, picture, caption)
+
+
+def histogram(values: ArrayLike | tuple[ArrayLike, ArrayLike], *, bins: int = 64, caption: str = "") -> Unsaved:
+    """The counts of values in bins of equal width; or counts (n,) and edges (n + 1,) as numpy.histogram gives them."""
+    if isinstance(values, tuple) and len(values) == 2 and np.size(values[1]) == np.size(values[0]) + 1:
+        return Unsaved(Histogram, (np.asarray(values[0]), np.asarray(values[1])), caption)
+    known = np.asarray(as_array(values), dtype=np.float64).ravel()
+    return Unsaved(Histogram, np.histogram(known[np.isfinite(known)], bins=min(bins, _MAX_BINS)), caption)
+
+
+def html(page: str | Path, *, caption: str = "") -> Unsaved:
+    """A page: its text, or a path of its file (as a Path)."""
+    return Unsaved(HTML, page, caption)
+
+
+def file(path: str | Path, *, caption: str = "") -> Unsaved:
+    """Any file."""
+    return Unsaved(File, Path(path), caption)
+
+
+def as_unsaved(name: str, value: object) -> Unsaved:
+    """What a value means as media.
+
+    Args:
+        name: of the media, for the error.
+        value: Media, an Unsaved, a path, an array of one picture or of the frames of a clip, a list of pictures, or a
+            wandb.Video, Image, Html or Histogram.
+
+    Raises:
+        MediaError: nothing that can be media.
+    """
+    if isinstance(value, Unsaved):
+        return _checked(name, value)
+    if isinstance(value, Media):
+        return Unsaved(type(value), value.path, value.caption, getattr(value, "fps", None))
+    if isinstance(value, (str, Path)):
+        return Unsaved(kind_of(Path(value)), Path(value))
+    if type(value).__module__.partition(".")[0] == "wandb":
+        return _of_wandb(name, value)
+    array = as_array(value)
+    if isinstance(array, np.ndarray) and array.ndim in (2, 3):
+        return _checked(name, Unsaved(Image, array))
+    if isinstance(array, np.ndarray) and array.ndim > 3:
+        return _checked(name, Unsaved(Video, array))
+    found = f"shape {array.shape}" if isinstance(array, np.ndarray) else f"{type(value).__name__}"
+    raise MediaError(f"media {name!r}: expected media, a path, pictures or a W&B value, found {found}")
+
+
+def kind_of(path: Path) -> type[Media]:
+    """The media type that a file's suffix says."""
+    return next((kind for kind in (Video, Image, HTML) if path.suffix.lower() in kind.SUFFIXES), File)
+
+
+def as_array(value: object) -> object:
+    """Tensors and lists of pictures as one numpy array; anything else as it is."""
+    if hasattr(value, "detach"):
+        return value.detach().cpu().numpy()
+    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)) and len(value):
+        parts = [as_array(part) for part in value]
+        if len({np.shape(part) for part in parts if isinstance(part, np.ndarray)}) == 1:
+            return np.stack([np.asarray(part) for part in parts])
+    return value
+
+
+def _checked(name: str, value: Unsaved) -> Unsaved:
+    """The value, its data in the form that Unsaved says."""
+    data = as_array(value.data)
+    if type(data).__module__.partition(".")[0] == "wandb":
+        known = _of_wandb(name, data)
+        if known.kind is not value.kind:
+            raise MediaError(f"media {name!r}: expected a {value.kind.KIND}, found a wandb.{type(data).__name__}")
+        return Unsaved(value.kind, known.data, value.caption or known.caption, value.fps)
+    if isinstance(data, (str, Path)) and not (value.kind is HTML and isinstance(data, str)):
+        return Unsaved(value.kind, Path(data), value.caption, value.fps)
+    if value.kind is Video:
+        if value.fps is not None and not 0 < value.fps < np.inf:
+            raise MediaError(f"media {name!r}: fps: expected a number above 0, found {value.fps!r}")
+        return Unsaved(Video, _frames(name, data), value.caption, value.fps)
+    if value.kind is Image:
+        return Unsaved(Image, _picture(name, data), value.caption)
+    return value
+
+
+def _of_wandb(name: str, value: Any) -> Unsaved:
+    """A W&B value, whose file may be a temporary one."""
+    kinds: Mapping[str, type[Media]] = {"Video": Video, "Image": Image, "Html": HTML}
+    found = type(value).__name__
+    if found == "Histogram":
+        return Unsaved(Histogram, (np.asarray(value.histogram), np.asarray(value.bins)))
+    path = getattr(value, "_path", None)
+    if found not in kinds or not path:
+        known = ", ".join((*kinds, "Histogram"))
+        raise MediaError(f"media {name!r}: of W&B's values expected one of {known}, found wandb.{found}")
+    return Unsaved(kinds[found], Path(path), str(getattr(value, "_caption", None) or ""))
+
+
+def _frames(name: str, data: object) -> NDArray[np.uint8]:
+    """(T, H, W, 3) uint8."""
+    expected = "frames (T, H, W, 3) uint8"
+    frames = _bytes(name, data, expected)
+    if frames.ndim == 5 and frames.shape[0] == 1:  # a batch of one, as other loggers have it
+        frames = frames[0]
+    if frames.ndim == 3:
+        frames = frames[..., None]
+    if frames.ndim == 4 and frames.shape[-1] not in _CHANNELS and frames.shape[1] in _CHANNELS:
+        frames = frames.transpose(0, 2, 3, 1)
+    if frames.ndim != 4 or frames.shape[-1] not in _CHANNELS or 0 in frames.shape:
+        raise MediaError(f"media {name!r}: expected {expected}, found shape {frames.shape}")
+    return _rgb(frames)
+
+
+def _picture(name: str, data: object) -> NDArray[np.uint8]:
+    """(H, W, 3) uint8."""
+    expected = "a picture (H, W, 3) uint8"
+    picture = _bytes(name, data, expected)
+    if picture.ndim == 2:
+        picture = picture[..., None]
+    if picture.ndim == 3 and picture.shape[-1] not in _CHANNELS and picture.shape[0] in _CHANNELS:
+        picture = picture.transpose(1, 2, 0)
+    if picture.ndim != 3 or picture.shape[-1] not in _CHANNELS or 0 in picture.shape:
+        raise MediaError(f"media {name!r}: expected {expected}, found shape {picture.shape}")
+    return _rgb(picture)
+
+
+def _bytes(name: str, data: object, expected: str) -> NDArray[np.uint8]:
+    if not isinstance(data, np.ndarray):
+        raise MediaError(f"media {name!r}: expected {expected}, found {type(data).__name__}")
+    if data.dtype != np.uint8:
+        raise MediaError(f"media {name!r}: expected {expected}, found {data.dtype}")
+    return data
+
+
+def _rgb(pictures: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    colored = np.repeat(pictures, 3, axis=-1) if pictures.shape[-1] == 1 else pictures[..., :3]
+    return np.ascontiguousarray(colored)
