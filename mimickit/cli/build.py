@@ -128,6 +128,7 @@ def _build_wandb(settings: Settings, out_dir: Path, config: Mapping[str, Any], *
         tags=options.wandb_tags,
         mode=options.wandb_mode.value if options.wandb_mode else None,
         run_id=options.wandb_id or old_id,
+        keeps_model=options.wandb_model,
     )
     id_file.write_text(f"{logger.run_id}\n", encoding="utf-8")
     return cast(Logger, logger)

@@ -16,7 +16,7 @@ from mimickit.cli.help import help_text
 from mimickit.cli.options import WITHOUT_SIMULATION, Mode, read_request
 from mimickit.cli.results import Report
 from mimickit.cli.run_folder import RunFolder, make_run_folder
-from mimickit.cli.settings import Settings, load_settings
+from mimickit.cli.settings import MODEL_FILE, Settings, load_settings
 from mimickit.cli.sources import true_sources
 from mimickit.loggers.base import Logger, MissingLibraryError, log_result
 from mimickit.media.types import MEDIA_KEY, join_media
@@ -59,6 +59,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
                 run_sim2sim(request, lambda test: _run(load_settings(test), words)[1])
                 return EXIT_OK
+            if request.options.mode is Mode.GROUP:
+                from mimickit.cli.group import run_group
+
+                return EXIT_OK if run_group(request) else EXIT_FAILED
             return _run(load_settings(request), words)[0]
         except (Exception, KeyboardInterrupt) as err:
             return _explain(err)
@@ -221,6 +225,7 @@ def _work(parts: _Parts, settings: Settings) -> dict[str, Any]:
                 save_int_models=settings.options.save_int_models,
             )
         )
+        _keep_model(parts)
         late = parts.env.pop_media(wait=True)
         parts.logger.write_media(late, _samples(parts))
         return {**result, MEDIA_KEY: join_media(result.get(MEDIA_KEY, {}), late)}
@@ -234,6 +239,12 @@ def _work(parts: _Parts, settings: Settings) -> dict[str, Any]:
     result[MEDIA_KEY] = join_media(result.get(MEDIA_KEY, {}), parts.env.pop_media(wait=True))
     _write_result(parts, result)
     return result
+
+
+def _keep_model(parts: _Parts) -> None:
+    path = parts.report.out_dir / MODEL_FILE
+    if parts.logger is not None and path.is_file():
+        parts.logger.write_model(path, _samples(parts))
 
 
 def _write_result(parts: _Parts, result: Mapping[str, Any]) -> None:
@@ -257,6 +268,8 @@ def _finish_interrupted(parts: _Parts) -> None:
     delivered = result.pop(MEDIA_KEY, {})  # by the last test in training, whose figures and clips are logged already
     training = parts.report.settings.options.mode is Mode.TRAIN
     _write_result(parts, {MEDIA_KEY: fresh} if training else {**result, MEDIA_KEY: fresh})
+    if training:
+        _keep_model(parts)
     clips = join_media(delivered, fresh)
     samples = {} if parts.agent is None else {"samples": _samples(parts)}
     parts.report.finish({**result, **samples, MEDIA_KEY: clips}, interrupted=True)

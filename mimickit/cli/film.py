@@ -13,8 +13,10 @@ from mimickit.util.keys import ConfigError
 from mimickit.video.config import VideoConfig
 from mimickit.video.errors import VideoError
 from mimickit.video.files.names import beside, suffix_of
+from mimickit.video.pages.group_page import write_group_page
 from mimickit.video.pages.run_index import FILE_NAME as INDEX_FILE
 from mimickit.video.pages.run_index import write_index
+from mimickit.video.pages.run_record import find_runs, load_run
 from mimickit.video.traces.compare import compare, find_contender
 from mimickit.video.traces.refilm import film, film_picks, trace_footage
 from mimickit.video.traces.trace import Trace, is_trace
@@ -64,6 +66,8 @@ def _renew_pages(folders: Iterable[Path]) -> None:
 
 
 def _compare(request: Request) -> list[Path]:
+    if request.options.page is not None:
+        return [_compare_on_page(request, request.options.page)]
     runs, labels = request.options.runs, _labels(request, len(request.options.runs))
     if len(runs) < 2:
         place = request.place("runs")
@@ -75,6 +79,27 @@ def _compare(request: Request) -> list[Path]:
     config = picture_config(request, {"overlay": "time,return"})
     folder = request.options.out_dir or new_folder("compare")
     return [clip.path for clip in compare(contenders, config, folder / f"comparison{suffix_of(config.format)}")]
+
+
+def _compare_on_page(request: Request, page: Path) -> Path:
+    """Flags of films mean nothing on a page, and are refused."""
+    for name in request.given:
+        if name.startswith("video") or name == "out_dir":
+            raise ConfigError(f"{request.place(name)} has no effect with --page")
+    try:
+        folders = [folder for run in request.options.runs for folder in find_runs(Path(run))]
+        labels = _labels(request, len(folders))
+        runs = [load_run(folder, label) for folder, label in zip(folders, labels, strict=True)]
+    except VideoError as error:
+        raise ConfigError(f"{request.place('runs')}: {error}") from None
+    if not runs:
+        raise ConfigError("--runs is missing: expected the folders of runs")
+    page = page if page.suffix else page / "index.html"
+    try:
+        page.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"{request.place('page')}: can't make {page.parent}: {error.strerror}") from None
+    return write_group_page(runs, page, page.resolve().parent.name if page.stem == "index" else page.stem)
 
 
 def _replay(request: Request) -> list[Path]:

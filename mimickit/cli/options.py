@@ -27,6 +27,7 @@ class Mode(enum.Enum):
     COMPARE = "compare"
     REPLAY = "replay"
     SIM2SIM = "sim2sim"
+    GROUP = "group"
 
 
 class WandbMode(enum.Enum):
@@ -43,8 +44,9 @@ class Options:
 
     mode: Mode = Mode.TRAIN
     """train a policy, test one, or view an environment without one (for instance a clip); sim2sim: test one on several
-    engines; without any simulation: film a trace again, compare runs in one video, or make a page (HTML) on which
-    traces replay in 3-D."""
+    engines; group: train several, one after the other, which differ in their seed or in some flags; without any
+    simulation: film a trace again, compare runs in one video or on one page, or make a page (HTML) on which traces
+    replay in 3-D."""
     arg_file: tuple[str, ...] = ()
     """Files with more flags; the command line wins over them, a later file over an earlier."""
     engine_config: str = "data/engines/mujoco_engine.yaml"
@@ -85,11 +87,18 @@ class Options:
     trace: tuple[str, ...] = ()
     """film, replay: the trace, which lies beside its clip; a run folder stands for its newest."""
     runs: tuple[str, ...] = ()
-    """compare: run folders, traces or clips, two or more."""
+    """compare: run folders, traces or clips, two or more; with --page the folders of runs, or of groups of runs."""
     labels: tuple[str, ...] = ()
     """compare, replay: what the runs are called in the picture; default: the names of their folders or files."""
     engines: tuple[str, ...] = ()
     """sim2sim: the engines, for instance mujoco,newton; or engine files (YAML)."""
+    page: Path | None = None
+    """compare: instead of a video a page (HTML) at this path: films in step, curves, figures and settings."""
+    seeds: tuple[str, ...] = ()
+    """group: the seeds, for instance 0,1,2; default: --rand_seed alone."""
+    variants: tuple[str, ...] = ()
+    """group: arg files, each with the flags of one variant, which is called as the file; every one runs with every
+    seed."""
     run_name: str | None = None
     """Name of the run in W&B; default: the run folder's name."""
     wandb_project: str = "mimickit"
@@ -100,6 +109,8 @@ class Options:
     """W&B tags."""
     wandb_mode: WandbMode | None = None
     """Default: WANDB_MODE, else online where W&B knows an account, else offline."""
+    wandb_model: bool = False
+    """Upload the trained model as an artifact of the W&B run."""
     wandb_id: str | None = None
     """Id of a W&B run to go on with; --resume finds it by itself."""
 
@@ -123,10 +134,12 @@ SIZE_FLAG = Flag("video_size", str, None, "Width and height at once, for instanc
 
 TRAINING_ONLY = ("max_samples", "save_int_models")
 WITHOUT_SIMULATION = (Mode.FILM, Mode.COMPARE, Mode.REPLAY)
-TAKEN_WITHOUT = ("mode", "arg_file", "out_dir", "trace", "runs", "labels", "engine_config")  # and how to film
+TAKEN_WITHOUT = ("mode", "arg_file", "out_dir", "trace", "runs", "labels", "page", "engine_config")  # and how to film
 NO_PICTURE = ("trace", "replay", "defer", "every", "keep_last", "keep_best", "strict")  # of the video flags
-ONLY_IN = {"trace": (Mode.FILM, Mode.REPLAY), "runs": (Mode.COMPARE,), "labels": (Mode.COMPARE, Mode.REPLAY),
-           "engines": (Mode.SIM2SIM,)}  # fmt: skip
+ONLY_IN = {
+    "trace": (Mode.FILM, Mode.REPLAY), "runs": (Mode.COMPARE,), "labels": (Mode.COMPARE, Mode.REPLAY),
+    "engines": (Mode.SIM2SIM,), "page": (Mode.COMPARE,), "seeds": (Mode.GROUP,), "variants": (Mode.GROUP,),
+}  # fmt: skip
 
 # lowest and highest value of a number
 LIMITS = {
@@ -268,5 +281,6 @@ def _check_effects(request: Request) -> None:
         # in an arg file, which may serve many runs, such a flag is no mistake
         if name.startswith("wandb_") and words.on_command_line and "wandb" not in options.logger:
             raise ConfigError(f"{words.source}: --{name} has no effect without --logger wandb")
-        if name in TRAINING_ONLY and words.on_command_line and options.mode is not Mode.TRAIN:
+        trains = options.mode in (Mode.TRAIN, Mode.GROUP)
+        if name in TRAINING_ONLY and words.on_command_line and not trains:
             raise ConfigError(f"{words.source}: --{name} has no effect in --mode {options.mode.value}")

@@ -1,6 +1,7 @@
 """What a run leaves behind: result.json, and what it prints."""
 
 import json
+import logging
 import math
 import os
 import time
@@ -12,8 +13,12 @@ from typing import Any
 from mimickit.cli.settings import Settings
 from mimickit.loggers.text_logger import keep_older
 from mimickit.media.types import MEDIA_KEY, Media
+from mimickit.video.errors import VideoError
+from mimickit.video.pages.group_page import write_group_page
+from mimickit.video.pages.run_record import load_run
 
-RESULT_FILE = "result.json"
+LOG = logging.getLogger("mimickit.cli")
+RESULT_FILE, PAGE_FILE = "result.json", "index.html"
 HEADLINE = ("mean_return", "normalised_return", "mean_ep_len", "num_eps", "falls")
 
 
@@ -41,13 +46,17 @@ class Report:
         }
 
     def finish(self, result: Mapping[str, Any], *, interrupted: bool = False) -> dict[str, Any]:
-        """Print the result and write result.json; returns what was written."""
+        """Print the result and write result.json, and the page of the run; returns what was written."""
         media: Mapping[str, Sequence[Media]] = result.get(MEDIA_KEY) or {}
         numbers = {key: plain_number(value) for key, value in result.items() if key != MEDIA_KEY}
         clips = {name: [_with_file(item, self.out_dir) for item in items] for name, items in media.items()}
         content = numbers | self.facts() | ({"interrupted": True} if interrupted else {}) | {MEDIA_KEY: clips}
         print(summary(numbers, media, self.out_dir), flush=True)  # first: it is seen even where the disk is full
         write_json(self.out_dir / RESULT_FILE, content)
+        try:
+            write_group_page([load_run(self.out_dir)], self.out_dir / PAGE_FILE, self.out_dir.resolve().name)
+        except (VideoError, OSError) as error:  # all that it shows is there all the same
+            LOG.warning("the page of the run: %s", error)
         return content
 
 

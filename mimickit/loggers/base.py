@@ -31,22 +31,29 @@ class Logger(abc.ABC):
     def __init__(self) -> None:
         self._row: dict[str, float] = {}
         self._said: set[type[Media]] = set()
+        self._step = 0  # of the last call
 
     def log(self, key: str, value: float, collection: str | None = None) -> None:
         """Add a number to the row that is being collected; a collection groups keys: losses/critic."""
         self._row[f"{collection}/{key}" if collection else key] = float(value)
 
-    def write(self, step: int) -> None:
-        """Write the collected row at step (samples) and begin a new one."""
+    def write(self, step: int | None = None) -> None:
+        """Write the collected row at step (samples), by default that of the last call, and begin a new one."""
         row, self._row = self._row, {}
+        step = self._step_of(step)
         self._write_row(row, step)
 
-    def write_media(self, media: Mapping[str, Sequence[Media]], step: int) -> None:
-        """Write media by name at step (samples).
+    def _step_of(self, step: int | None) -> int:
+        self._step = self._step if step is None else step
+        return self._step
+
+    def write_media(self, media: Mapping[str, Sequence[Media]], step: int | None = None) -> None:
+        """Write media by name at step (samples), by default that of the last call.
 
         Raises:
             MediaError: a file that isn't there or isn't what it says.
         """
+        step = self._step_of(step)
         for key, items in media.items():
             for item in items:
                 item.validate(key)
@@ -64,6 +71,9 @@ class Logger(abc.ABC):
     @abc.abstractmethod
     def _write_media(self, key: str, items: Sequence[Media], step: int) -> None:
         """Write media that have been validated; those not of a type in MEDIA as their paths."""
+
+    def write_model(self, path: Path, step: int) -> None:
+        """Keep a trained model's file, as it is at step (samples), where that is more than a copy on the disk."""
 
     def close(self) -> None:
         """Write what is pending; may be called twice."""
@@ -85,8 +95,9 @@ class MultiLogger(Logger):
                 logger._row.update(row)
                 logger.write(step)
 
-    def write_media(self, media: Mapping[str, Sequence[Media]], step: int) -> None:
+    def write_media(self, media: Mapping[str, Sequence[Media]], step: int | None = None) -> None:
         """Hand media to every logger."""
+        step = self._step_of(step)
         for logger in self._loggers:
             for key, items in media.items():
                 with _Guard(logger, f"media {key!r}", self._failed):
@@ -94,6 +105,12 @@ class MultiLogger(Logger):
 
     def _write_media(self, key: str, items: Sequence[Media], step: int) -> None:
         raise NotImplementedError("write_media hands media on as they are")
+
+    def write_model(self, path: Path, step: int) -> None:
+        """Hand a model to every logger."""
+        for logger in self._loggers:
+            with _Guard(logger, "the model", self._failed):
+                logger.write_model(path, step)
 
     def close(self) -> None:
         """Close every logger."""

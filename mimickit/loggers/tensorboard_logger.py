@@ -5,11 +5,12 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from mimickit.loggers.base import Logger, MissingLibraryError
-from mimickit.media.types import Image, Media, Video
+from mimickit.media.types import Histogram, Image, Media, Video
 
 LOG = logging.getLogger("mimickit.loggers")
 GIF_WIDTH = 427  # pixels: half of a default clip, about what the image tab shows
@@ -18,10 +19,12 @@ MAX_GIF_FPS = 50.0  # browsers slow a GIF down whose frames last under 2 hundred
 
 
 class TensorBoardLogger(Logger):
-    """Writes an event file: numbers as scalars, clips as animated GIFs (image tab), other media by path."""
+    """Writes an event file: numbers as scalars, clips as animated GIFs (image tab), pictures, histograms, other media
+    by path. Of several media under one name the first has its tag, the others name/1, name/2, ...
+    """
 
     NAME = "TensorBoard"
-    MEDIA = (Video, Image)
+    MEDIA = (Video, Image, Histogram)
 
     def __init__(self, out_dir: str | Path, *, resume_at: int | None = None) -> None:
         """Open a new event file in the folder out_dir.
@@ -31,12 +34,13 @@ class TensorBoardLogger(Logger):
         """
         super().__init__()
         try:
-            from tensorboard.compat.proto import event_pb2, summary_pb2
+            from tensorboard.compat.proto import event_pb2, histogram_pb2, summary_pb2
             from tensorboard.summary.writer.event_file_writer import EventFileWriter
         except ImportError:
             raise MissingLibraryError("--logger tb needs TensorBoard: pip install tensorboard") from None
         self._event: Any = event_pb2.Event
         self._summary: Any = summary_pb2.Summary
+        self._histogram_proto: Any = histogram_pb2.HistogramProto
         self._writer = EventFileWriter(str(out_dir), flush_secs=10)
         self._closed = False
         if resume_at is not None:
@@ -48,7 +52,7 @@ class TensorBoardLogger(Logger):
 
     def _write_media(self, key: str, items: Sequence[Media], step: int) -> None:
         for number, item in enumerate(items):
-            tag = key if len(items) == 1 else f"{key}/{number}"
+            tag = f"{key}/{number}" if number else key
             self._add([self._value(tag, item)], step)
         self._writer.flush()
 
@@ -59,12 +63,22 @@ class TensorBoardLogger(Logger):
             LOG.warning("TensorBoard logger: %s is longer than %g s; its path is logged", item.path, MAX_GIF_SECONDS)
         elif isinstance(item, Image):
             return self._image(tag, item.path.read_bytes())
+        elif isinstance(item, Histogram):
+            return self._summary.Value(tag=tag, histo=self._histogram(*item.read()))
         return self._text(tag, f"{item.caption} {item.path}".strip())
 
     def _image(self, tag: str, data: bytes) -> Any:
         width, height = image_size(data)
         image = self._summary.Image(width=width, height=height, colorspace=3, encoded_image_string=data)
         return self._summary.Value(tag=tag, image=image)
+
+    def _histogram(self, counts: Sequence[float], edges: Sequence[float]) -> Any:
+        middles = [(low + high) / 2.0 for low, high in pairwise(edges)]
+        return self._histogram_proto(
+            min=edges[0], max=edges[-1], num=sum(counts), bucket=counts, bucket_limit=edges[1:],
+            sum=sum(count * middle for count, middle in zip(counts, middles, strict=True)),
+            sum_squares=sum(count * middle**2 for count, middle in zip(counts, middles, strict=True)),
+        )  # fmt: skip
 
     def _text(self, tag: str, text: str) -> Any:
         from tensorboard.plugins.text import metadata

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from mimickit.loggers.base import STEP_KEY, Logger, MissingLibraryError, media_path
-from mimickit.media.types import HTML, Image, Media, Video
+from mimickit.media.types import HTML, File, Histogram, Image, Media, Video
+from mimickit.util.files import copy_into, file_name
 from mimickit.util.keys import ConfigError
 
+_VIDEOS = (".gif", ".mp4", ".webm", ".ogg")  # that W&B plays
 LOG = logging.getLogger("mimickit.loggers")
 
 
@@ -22,7 +24,7 @@ class WandbLogger(Logger):
     """
 
     NAME = "W&B"
-    MEDIA = (Video, Image, HTML)
+    MEDIA = (Video, Image, HTML, Histogram, File)
 
     def __init__(
         self,
@@ -35,6 +37,7 @@ class WandbLogger(Logger):
         tags: Sequence[str] = (),
         mode: Literal["online", "offline", "disabled"] | None = None,
         run_id: str | None = None,
+        keeps_model: bool = False,
     ) -> None:
         """Begin a run, or go on with one.
 
@@ -45,6 +48,7 @@ class WandbLogger(Logger):
                 default what WANDB_MODE says, else online where W&B has a key for this machine, else offline.
             run_id: the id of a run to go on with; rows that a killed training had logged past its checkpoint stay,
                 since W&B takes none back, and the resumed training's stand beside them.
+            keeps_model: upload the trained model as an artifact.
 
         Raises:
             MissingLibraryError: the wandb package is missing. ConfigError: W&B refuses or can't be reached.
@@ -57,6 +61,7 @@ class WandbLogger(Logger):
         self._wandb: Any = wandb
         self._dir = Path(out_dir).resolve()
         self._dir.mkdir(parents=True, exist_ok=True)
+        self._keeps_model = keeps_model
         options: dict[str, Any] = {"group": group, "tags": list(tags) or None, "id": run_id}
         try:
             self._run: Any = wandb.init(
@@ -86,17 +91,40 @@ class WandbLogger(Logger):
         self._run.log({**row, STEP_KEY: step})
 
     def _write_media(self, key: str, items: Sequence[Media], step: int) -> None:
-        values = [self._value(item) for item in items]
-        self._run.log({key: values[0] if len(values) == 1 else values, STEP_KEY: step})
+        values = [self._value(key, item) for item in items]
+        for kind in dict.fromkeys(map(type, values)):
+            alike = [value for value in values if type(value) is kind]
+            # W&B shows several clips, pictures or pages under one key together; of anything else one a row
+            is_list = len(alike) > 1 and kind in (self._wandb.Video, self._wandb.Image, self._wandb.Html)
+            for value in [alike] if is_list else alike:
+                self._run.log({key: value, STEP_KEY: step})
 
-    def _value(self, item: Media) -> Any:
-        if isinstance(item, Video):
-            return self._wandb.Video(str(item.path), caption=item.caption or item.path.name, format=_format(item.path))
+    def _value(self, key: str, item: Media) -> Any:
+        caption = item.caption or item.path.name
+        if isinstance(item, Video) and item.path.suffix.lower() in _VIDEOS:
+            return self._wandb.Video(str(item.path), caption=caption, format=_format(item.path))
         if isinstance(item, Image):
-            return self._wandb.Image(str(item.path), caption=item.caption or item.path.name)
+            return self._wandb.Image(str(item.path), caption=caption)
         if isinstance(item, HTML):
             return self._wandb.Html(item.path.read_text(encoding="utf-8"), inject=False)
-        return media_path(item.path, self._dir)
+        if isinstance(item, Histogram):
+            return self._wandb.Histogram(np_histogram=item.read())
+        return self._keep(key, item.path) if item.path.is_file() else media_path(item.path, self._dir)
+
+    def _keep(self, key: str, path: Path) -> str:
+        """Copy a file to those of the W&B run; returns its name among them."""
+        folder = Path(self._run.dir)
+        kept = copy_into(path, folder / "media" / "file" / file_name(key))
+        self._run.save(str(kept), base_path=str(folder), policy="now")
+        return kept.relative_to(folder).as_posix()
+
+    def write_model(self, path: Path, step: int) -> None:
+        """Upload a model as a new version of the artifact NAME-model, if that was asked for."""
+        if self._keeps_model:
+            name = f"{file_name(str(self._run.name or self._dir.name))}-model"
+            artifact = self._wandb.Artifact(name, type="model", metadata={STEP_KEY: step})
+            artifact.add_file(str(path), name=path.name)
+            self._run.log_artifact(artifact)
 
     def close(self) -> None:
         """Finish the run."""

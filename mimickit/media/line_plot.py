@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from mimickit.util.ticks import ticks
 from mimickit.video.overlay.text import Font
 from mimickit.video.palette import subject_color
 
@@ -65,16 +66,6 @@ def plot_lines(
             cv2.polylines(picture, [fixed], False, color, 2, cv2.LINE_AA, _SHIFT)
         at = font.draw(picture, name, at, 2 * font.row, color) + 3 * font.pad
     return picture
-
-
-def ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Round numbers from low to high, at most so many."""
-    span = high - low
-    if not (math.isfinite(span) and span > 0.0):
-        return [low]
-    unit = 10.0 ** math.floor(math.log10(span / most))
-    gap = next(factor * unit for factor in (1.0, 2.0, 5.0, 10.0, 20.0) if span / (factor * unit) <= most - 1)
-    return [gap * index for index in range(math.ceil(low / gap - 1e-9), math.floor(high / gap + 1e-9) + 1)]
 
 
 def _range(values: Sequence[float]) -> tuple[float, float]:
