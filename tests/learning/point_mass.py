@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from mimickit.envs.base_env import BaseEnv, DoneFlags, EnvMode
-from mimickit.media.types import Media
 
 _DT = 0.1  # s
 _FAIL_DISTANCE = 2.0  # m
@@ -63,9 +62,6 @@ class PointMassEnv(BaseEnv):
 
     def record_diagnostics(self) -> dict[str, float]:
         return {"distance_m": float((self._pos - self._target()).norm(dim=-1).mean())}
-
-    def pop_media(self) -> dict[str, list[Media]]:
-        return {}
 
     def state_dict(self) -> dict[str, Any]:
         own = {"pos": self._pos, "vel": self._vel, "phase": self._phase, "steps": self._steps}

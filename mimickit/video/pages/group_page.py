@@ -18,7 +18,8 @@ from mimickit.video.palette import SUBJECT_COLORS, subject_color
 TEMPLATE = "group.html"
 _SHOWN = ("video", "image")  # kinds that stand in the page itself
 _PLAYED = (".mp4", ".webm", ".mov", ".ogg")  # by a video element; a gif is a picture
-_FIRST = ("test_video", "test/", "mean_return", "normalised_return", "mean_ep_len", "falls", "train/")
+_FIRST = ("test_video", "test/", "train/")  # beginnings of names
+_FIGURES_FIRST = ("mean_return", "normalised_return", "mean_ep_len", "falls", "num_eps")
 _NO_CURVES = ("iteration", "wall_time_s", "train_time_s")
 _NO_SETTINGS = ("command", "flags")  # of a configuration: they say the same in other words
 
@@ -63,8 +64,10 @@ def _address(path: Path, place: Path) -> str:
 def _ordered(keys: Iterable[str]) -> list[str]:
     """Names in the order of what matters most."""
 
-    def rank(key: str) -> tuple[int, str]:
-        return next((number for number, start in enumerate(_FIRST) if key.startswith(start)), len(_FIRST)), key
+    def rank(key: str) -> tuple[int, int, str]:
+        start = next((number for number, start in enumerate(_FIRST) if key.startswith(start)), len(_FIRST))
+        leaf = key.rpartition("/")[2]
+        return start, _FIGURES_FIRST.index(leaf) if leaf in _FIGURES_FIRST else len(_FIGURES_FIRST), key
 
     return sorted(set(keys), key=rank)
 

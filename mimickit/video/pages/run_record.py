@@ -13,6 +13,7 @@ from mimickit.video.errors import VideoError
 
 CONFIG_FILE, LOG_FILE, RESULT_FILE = "config.yaml", "log.jsonl", "result.json"
 _STEP = "samples"
+_SETTINGS = ("seed", "num_envs")  # numbers of a result that the configuration holds too
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def load_run(folder: Path, name: str | None = None) -> RunRecord:
                 samples, values = curves.setdefault(key, ([], []))
                 samples.append(float(entry[_STEP]))
                 values.append(float(value))
-    figures = {key: float(value) for key, value in result.items() if _is_number(value)}
+    figures = {key: float(value) for key, value in result.items() if _is_number(value) and key not in _SETTINGS}
     return RunRecord(name or folder.resolve().name, folder, config, figures, curves, tuple(_exhibits(folder, entries)))
 
 
