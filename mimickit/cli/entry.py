@@ -18,7 +18,7 @@ from mimickit.cli.results import Report
 from mimickit.cli.run_folder import RunFolder, make_run_folder
 from mimickit.cli.settings import MODEL_FILE, Settings, load_settings
 from mimickit.cli.sources import true_sources
-from mimickit.loggers.base import Logger, MissingLibraryError, log_result
+from mimickit.loggers.base import Logger, MissingLibraryError, log_numbers
 from mimickit.media.types import MEDIA_KEY, join_media
 from mimickit.util.keys import ConfigError
 from mimickit.video.errors import VideoError
@@ -249,8 +249,9 @@ def _keep_model(parts: _Parts) -> None:
 
 def _write_result(parts: _Parts, result: Mapping[str, Any]) -> None:
     assert parts.logger is not None
-    log_result(parts.logger, result, _samples(parts))
+    log_numbers(parts.logger, result)
     parts.logger.write(_samples(parts))
+    parts.logger.write_media(result.get(MEDIA_KEY) or {}, _samples(parts))
 
 
 def _samples(parts: _Parts) -> int:

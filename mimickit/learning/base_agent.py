@@ -29,7 +29,7 @@ from mimickit.learning.episodes import EpisodeTracker
 from mimickit.learning.interrupts import DeferredInterrupt
 from mimickit.learning.observer import NoObserver, Observer
 from mimickit.learning.progress import Progress
-from mimickit.loggers.base import STEP_KEY, Logger, log_result
+from mimickit.loggers.base import STEP_KEY, Logger, log_numbers
 from mimickit.media.types import MEDIA_KEY, Media, join_media
 
 LOG = logging.getLogger("mimickit.learning")
@@ -102,9 +102,7 @@ class BaseAgent(abc.ABC):
 
     @abc.abstractmethod
     def _collect(self, obs: Tensor) -> Tensor:
-        """Take steps_per_iter steps in every environment; observations (N, O) of the first and, returned,
-        after the last.
-        """
+        """Take steps_per_iter steps in every environment; obs (N, O) are of the first; returns those after the last."""
 
     @abc.abstractmethod
     def _update(self, last_obs: Tensor) -> dict[str, float]:
@@ -223,10 +221,11 @@ class BaseAgent(abc.ABC):
             self._train_seconds += end - start
             self.wall_seconds = end - run.start
             rate = new_samples / (end - start)
-            timing = {"collect_s": collected - start, "update_s": end - collected}
-            result = self._iteration_result({**figures, **timing}, rate)
+            figures |= {"collect_s": collected - start, "update_s": end - collected}
+            result = self._iteration_result(figures, rate)
             self.observer.on_iteration_end(result)
-            log_result(run.logger, result, self.samples)
+            log_numbers(run.logger, result)
+            run.logger.write_media(result[MEDIA_KEY], self.samples)
             run.media = result[MEDIA_KEY]
         run.bar.update(self.samples, samples_per_s=rate, episode_return=self._episodes.mean_return)
 
@@ -250,7 +249,8 @@ class BaseAgent(abc.ABC):
             return
         with self._published():
             run.result = result = self.test(self._config.test_episodes)
-        log_result(run.logger, result, self.samples, "test")
+        log_numbers(run.logger, result, "test")
+        run.logger.write_media(result[MEDIA_KEY], self.samples)
         run.bar.say(
             f"{self.samples:,} samples, {self.wall_seconds / 60:.1f} min: test return {result['mean_return']:.1f} "
             f"(normalised {result['normalised_return']:.3f}), length {result['mean_ep_len']:.0f}, "
@@ -276,8 +276,7 @@ class BaseAgent(abc.ABC):
         facts = {"samples": self.samples, "iterations": self.iteration, "train_time_s": self._train_seconds}
         if self._train_seconds:
             facts["samples_per_s"] = self.samples / self._train_seconds
-        if math.isfinite(self._best_return):
-            facts["best_return"] = self._best_return
+        facts |= {"best_return": self._best_return} if math.isfinite(self._best_return) else {}
         return facts | ({"stop_reason": self._stop_reason} if self._stop_reason else {})
 
     # ------------------------------------------------------------------ testing

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mimickit.media.types import MEDIA_KEY, Media
+from mimickit.media.types import Media
 
 LOG = logging.getLogger("mimickit.loggers")
 STEP_KEY = "samples"  # the step axis of every logger: environment samples taken so far
@@ -137,12 +137,11 @@ class _Guard:
         return True
 
 
-def log_result(logger: Logger, result: Mapping[str, Any], step: int, collection: str | None = None) -> None:
-    """Hand a result's numbers and media to a logger, each on its own channel; the row of numbers is not yet written."""
+def log_numbers(logger: Logger, result: Mapping[str, Any], collection: str | None = None) -> None:
+    """Add the numbers of a result to the row that a logger collects; its media take their own channel."""
     for key, value in result.items():
         if key != STEP_KEY and isinstance(value, (int, float, np.number)) and not isinstance(value, bool):
             logger.log(key, float(value), collection)
-    logger.write_media(result.get(MEDIA_KEY) or {}, step)
 
 
 def media_path(path: Path, root: Path) -> str:

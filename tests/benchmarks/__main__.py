@@ -1,6 +1,4 @@
-"""python -m tests.benchmarks [engine] [training] [recorder] [films] [newton]: measures, prints one table; no word means
-all that is installed.
-"""
+"""python -m tests.benchmarks [PART ...]: measures, prints one table; no word means all that is installed."""
 
 import importlib
 import importlib.util
@@ -11,7 +9,7 @@ import torch
 
 from tests.benchmarks.timing import Row, table
 
-PARTS = ("engine", "training", "recorder", "films")
+PARTS = ("engine", "training", "recorder", "films", "callbacks")
 OPTIONAL = {"newton": "newton"}  # by the module that they need
 
 

@@ -15,7 +15,7 @@ from mimickit.loggers.base import Logger, MissingLibraryError, MultiLogger
 from mimickit.loggers.tensorboard_logger import TensorBoardLogger, video_to_gif
 from mimickit.loggers.text_logger import TextLogger, keep_older, read_rows
 from mimickit.loggers.wandb_logger import WandbLogger
-from mimickit.media.types import HTML, File, Image, MediaError, Video
+from mimickit.media.types import HTML, File, Histogram, Image, MediaError, Video
 
 
 @pytest.fixture(autouse=True)
@@ -194,6 +194,17 @@ def test_media_that_are_not_there_are_refused_by_key(tmp_path):
         TextLogger(tmp_path).write_media({"clip": [Video(path=tmp_path / "gone.mp4")]}, 1)
 
 
+def test_what_is_logged_without_a_step_stands_at_the_last(tmp_path, make_clip):
+    clip, own = make_clip(tmp_path / "a.mp4"), OnlyNumbers()
+    logger = MultiLogger([own])
+    logger.write_media({"clip": [clip]})
+    log_row(logger, 1000, x=1)
+    logger.write_media({"clip": [clip]})
+    log_row(logger, None, x=2)
+    assert [step for step, _, _ in own.media] == [0, 1000]
+    assert own.rows == [(1000, {"x": 1.0}), (1000, {"x": 2.0})]
+
+
 @pytest.mark.parametrize(("name", "make"), [("wandb", WandbLogger), ("tensorboard.compat.proto", TensorBoardLogger)])
 def test_a_missing_library_is_named_with_its_install_line(tmp_path, monkeypatch, name, make):
     monkeypatch.setitem(sys.modules, name, None)
@@ -207,7 +218,7 @@ def test_a_missing_library_is_named_with_its_install_line(tmp_path, monkeypatch,
 def read_events(folder):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    events = EventAccumulator(str(folder), size_guidance={"images": 0, "scalars": 0, "tensors": 0})
+    events = EventAccumulator(str(folder), size_guidance={"images": 0, "scalars": 0, "tensors": 0, "histograms": 0})
     events.Reload()
     return events
 
@@ -249,8 +260,8 @@ def test_tensorboard_reads_back_numbers_and_playable_clips(tmp_path, make_clip):
     events = read_events(tmp_path / "run")
     assert [(e.step, e.value) for e in events.Scalars("mean_return")] == [(1000, 0.5)]
     assert [(e.step, e.value) for e in events.Scalars("critic/loss")] == [(2000, 2.0)]
-    assert set(events.Tags()["images"]) == {"clip/0", "clip/1", "plot"}
-    for tag, color in (("clip/0", (255, 0, 0)), ("clip/1", (0, 0, 255))):
+    assert set(events.Tags()["images"]) == {"clip", "clip/1", "plot"}
+    for tag, color in (("clip", (255, 0, 0)), ("clip/1", (0, 0, 255))):
         (event,) = events.Images(tag)
         frames, seconds = gif_frames(event.encoded_image_string)
         assert (event.step, event.width, event.height, len(frames)) == (1500, 320, 180, 30)
@@ -354,3 +365,56 @@ def test_two_seeds_stand_side_by_side_in_one_group(two_runs):
     assert [values["rand_seed"] for values in config] == [0, 1]
     keys = [{key for row in read_history(folder) for key in row} for folder in two_runs]
     assert keys[0] == keys[1]
+
+
+def test_wandb_keeps_mixed_media_under_one_name_and_calls_without_a_step(tmp_path, make_clip):
+    from tests.house.wandb_reader import read_history
+
+    clip, note, counts = make_clip(tmp_path / "a.mp4"), tmp_path / "note.txt", tmp_path / "counts.json"
+    note.write_text("fell")
+    counts.write_text('{"counts": [1, 2], "edges": [0, 1, 2]}')
+    logger = WandbLogger(tmp_path / "run", mode="offline")
+    mixed = [clip, File(path=note), clip, Histogram(path=counts), File(path=note)]
+    logger.write_media({"mixed": mixed}, 100)
+    log_row(logger, 100, x=1.0)
+    log_row(logger, 100, x=2.0)  # twice at one step
+    logger.write_media({"clip": [clip]})
+    log_row(logger, None, x=3.0)
+    logger.close()
+    rows = read_history(tmp_path / "run")
+    assert [row["samples"] for row in rows] == [100] * 8
+    assert [row["x"] for row in rows if "x" in row] == [1.0, 2.0, 3.0]
+    assert rows[0]["mixed/count"] == 2
+    (files,) = (tmp_path / "run").glob("wandb/offline-run-*/files")
+    kept = [files / row["mixed"] for row in rows if "mixed" in row]
+    assert [path.read_text() for path in kept] == ["fell", "fell"]
+    assert [row["mixed/values"] for row in rows if "mixed/values" in row] == [[1.0, 2.0]]
+    assert (files / rows[6]["clip/path"]).is_file()
+
+
+def test_a_disabled_run_of_wandb_takes_everything_and_keeps_nothing(tmp_path, make_clip):
+    clip = make_clip(tmp_path / "a.mp4")
+    logger = WandbLogger(tmp_path / "run", mode="disabled", keeps_model=True)
+    log_row(logger, 1, x=1.0)
+    logger.write_media({"clip": [clip], "file": [File(path=clip.path)]}, 1)
+    logger.write_model(clip.path, 1)
+    logger.close()
+    assert not list((tmp_path / "run").rglob("*.wandb"))
+
+
+def test_tensorboard_reads_back_histograms(tmp_path):
+    counts = tmp_path / "counts.json"
+    counts.write_text('{"counts": [1, 3], "edges": [0, 2, 4]}')
+    logger = TensorBoardLogger(tmp_path / "run")
+    logger.write_media({"counts": [Histogram(path=counts)]}, 5)
+    logger.close()
+    (event,) = read_events(tmp_path / "run").Histograms("counts")
+    value = event.histogram_value
+    assert (event.step, value.num, value.sum, list(value.bucket)) == (5, 4.0, 10.0, [1.0, 3.0])
+
+
+def test_a_histogram_that_is_none_is_refused(tmp_path):
+    counts = tmp_path / "counts.json"
+    counts.write_text('{"counts": [1, 3], "edges": [0, 2]}')
+    with pytest.raises(MediaError, match="media 'x': expected counts and one edge more"):
+        TextLogger(tmp_path / "run").write_media({"x": [Histogram(path=counts)]}, 1)
