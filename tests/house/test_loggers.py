@@ -205,6 +205,26 @@ def test_what_is_logged_without_a_step_stands_at_the_last(tmp_path, make_clip):
     assert own.rows == [(1000, {"x": 1.0}), (1000, {"x": 2.0})]
 
 
+@pytest.mark.parametrize("make", [TextLogger, TensorBoardLogger, WandbLogger])
+def test_the_first_video_may_come_late(tmp_path, make_clip, make, caplog):
+    clip, options = make_clip(tmp_path / "a.mp4"), {"mode": "offline"} if make is WandbLogger else {}
+    logger = make(tmp_path / "run", **options)
+    for step in (1, 2, 3, 4):
+        log_row(logger, step, x=step)
+    logger.write_media({"clip": [clip]}, 5)
+    log_row(logger, 5, x=5)
+    logger.close()
+    assert caplog.text == ""
+    if make is TextLogger:
+        assert "# samples 5: clip: media/clip/a.mp4" in (tmp_path / "run" / "log.txt").read_text()
+    elif make is TensorBoardLogger:
+        assert [event.step for event in read_events(tmp_path / "run").Images("clip")] == [5]
+    else:
+        from tests.house.wandb_reader import read_history
+
+        assert [row["samples"] for row in read_history(tmp_path / "run") if "clip/path" in row] == [5]
+
+
 @pytest.mark.parametrize(("name", "make"), [("wandb", WandbLogger), ("tensorboard.compat.proto", TensorBoardLogger)])
 def test_a_missing_library_is_named_with_its_install_line(tmp_path, monkeypatch, name, make):
     monkeypatch.setitem(sys.modules, name, None)

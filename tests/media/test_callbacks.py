@@ -247,3 +247,29 @@ def test_the_wrapped_environment_is_the_environment(tmp_path):
     assert env.inner.mode is env.mode is EnvMode.TEST
     with pytest.raises(AttributeError, match="unheard_of"):
         _ = env.unheard_of
+
+
+def test_episodes_over_short_fragments_have_their_whole_return(tmp_path):
+    """Iterations of three steps, episodes of ten: the best and the worst are those of whole episodes."""
+
+    class Returns(Callback):
+        def __init__(self):
+            self.found, self.sums = [], {}
+
+        def step_envs(self, num_envs):
+            return range(num_envs)
+
+        def on_episode_step(self, episode, env_index):
+            episode.data["sum"] = episode.data.get("sum", 0.0) + episode.reward
+
+        def on_episode_end(self, episode, env_index):
+            self.found.append((episode.episode_return, episode.data["sum"], episode.length))
+
+    returns = Returns()
+    agent = agent_of(tmp_path, returns, steps_per_iter=3, iters_per_output=100, test_episodes=0)
+    agent.train(max_samples=3 * 8 * 12, out_dir=tmp_path, logger=TextLogger(tmp_path), progress=False)
+    assert len(returns.found) == 24
+    assert {length for _, _, length in returns.found} == {STEPS}
+    whole, summed = np.array([found[:2] for found in returns.found]).T
+    np.testing.assert_allclose(whole, summed, rtol=1e-6)
+    assert (whole.argmax(), whole.argmin()) == (summed.argmax(), summed.argmin())
