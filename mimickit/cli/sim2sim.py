@@ -9,7 +9,8 @@ import numpy as np
 from mimickit.cli.film import new_folder, picture_config
 from mimickit.cli.flags import Given, read_value
 from mimickit.cli.options import VIDEO_FLAG, Mode, Request, make_request
-from mimickit.cli.results import MEDIA_KEY, RESULT_FILE, write_json
+from mimickit.cli.results import RESULT_FILE, write_json
+from mimickit.media.types import MEDIA_KEY
 from mimickit.util.keys import ConfigError
 from mimickit.video.files.names import suffix_of
 from mimickit.video.traces.compare import compare, find_contender
