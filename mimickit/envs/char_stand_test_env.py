@@ -29,5 +29,5 @@ class CharStandTestEnv(CharEnv):
     def _film_name(self) -> str:
         return f"{self._char_file.stem}_stand"
 
-    def _film_facts(self, env_id: int) -> dict[str, Any]:
+    def episode_facts(self, env_id: int) -> dict[str, Any]:
         return {"height": float(self._engine.get_root_pos(self._char_id)[env_id, 2])}
