@@ -1,6 +1,5 @@
 """Builds the parts of a run, in their order: engine, environment, agent, loggers."""
 
-import inspect
 import os
 import re
 from collections.abc import Mapping
@@ -8,18 +7,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from mimickit import registry
 from mimickit.cli import callbacks
-from mimickit.cli.options import CONFIG_FILE, Mode, run_folder_of
+from mimickit.cli.options import Mode, run_folder_of
 from mimickit.cli.settings import Settings
 from mimickit.cli.sources import Block
-from mimickit.config import dump_yaml, find_path
+from mimickit.config import dump_yaml
+from mimickit.factory import CONFIG_FILE, find_files, make_part
 from mimickit.loggers.base import Logger, MultiLogger
 from mimickit.loggers.text_logger import keep_older
 from mimickit.registry import Kind
 from mimickit.util.keys import ConfigError
 
-FILE_KEYS = ("file", "char_file", "motion_file")  # looked up in the working directory, then in the project
 CLIPS_DIR = "videos"  # in the run folder
 WANDB_ID_FILE = "wandb_id.txt"
 
@@ -67,7 +65,7 @@ def add_callbacks(settings: Settings, env: Any, out_dir: Path) -> tuple[Any, Any
     from mimickit.media.observer import CallbackObserver
     from mimickit.media.store import MediaStore
 
-    made = [_make(Kind.CALLBACK, spec.name, spec.source, Callback, **spec.options) for spec in specs]
+    made = [make_part(Kind.CALLBACK, spec.name, spec.source, Callback, **spec.options) for spec in specs]
     run = Run(out_dir, env, MediaStore(out_dir, fps=env.control_freq), seed=settings.options.rand_seed)
     run.env = CallbackEnv(env, made, run)
     return run.env, CallbackObserver(made, run)
@@ -89,7 +87,7 @@ def _make_part(settings: Settings, kind: Kind, block: Block, base: type, /, *arg
     """What a block names, with what every part is given."""
     key = f"{kind.value}_name"
     options |= {"device": device_of(settings), "seed": settings.options.rand_seed, "config_source": block.source}
-    return _make(kind, block.name(key), f"{block.source}: {key}", base, *args, **options)
+    return make_part(kind, block.name(key), f"{block.source}: {key}", base, *args, **options)
 
 
 def build_logger(settings: Settings, out_dir: Path, config: Mapping[str, Any], samples: int = 0) -> Logger:
@@ -135,27 +133,7 @@ def _build_wandb(settings: Settings, out_dir: Path, config: Mapping[str, Any], *
 
 
 def _make_logger(settings: Settings, name: str, out_dir: Path, **options: Any) -> Logger:
-    return cast(Logger, _make(Kind.LOGGER, name, settings.request.place("logger"), Logger, out_dir, **options))
-
-
-def _make(kind: Kind, name: str, source: str, base: type, /, *args: Any, **options: Any) -> Any:
-    """An instance of the class behind a name.
-
-    Raises:
-        ConfigError: no such class, or one that is no base, lacks methods, or can't be made from args and options.
-    """
-    cls, place = registry.resolve(kind, name, source), f"{source}: {name!r}"
-    if not (isinstance(cls, type) and issubclass(cls, base)):
-        found = f"the class {cls.__name__}" if isinstance(cls, type) else type(cls).__name__
-        raise ConfigError(f"{place}: expected a subclass of {base.__module__}:{base.__name__}, found {found}")
-    lacking = ", ".join(sorted(getattr(cls, "__abstractmethods__", ())))
-    if lacking:
-        raise ConfigError(f"{place}: expected a complete class, it lacks {lacking}")
-    try:
-        inspect.signature(cls).bind(*args, **options)
-    except TypeError as err:
-        raise ConfigError(f"{place}: {cls.__name__}.__init__ doesn't take what it is given: {err}") from None
-    return cls(*args, **options)
+    return cast(Logger, make_part(Kind.LOGGER, name, settings.request.place("logger"), Logger, out_dir, **options))
 
 
 def device_of(settings: Settings) -> str:
@@ -185,35 +163,6 @@ def prepare_torch(settings: Settings) -> None:
     if settings.options.devices == ("cpu",) and "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(1)
     torch.manual_seed(settings.options.rand_seed)
-
-
-def find_files(config: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """A copy of a configuration in which file, char_file and motion_file, at any depth, are paths of existing files.
-
-    robot:NAME is the path of that robot's description.
-    """
-    found: dict[str, Any] = {}
-    for key, value in config.items():
-        if isinstance(value, Mapping):
-            found[key] = find_files(value, f"{source}: {key}")
-        elif isinstance(value, list):
-            found[key] = [find_files(v, f"{source}: {key}") if isinstance(v, Mapping) else v for v in value]
-        elif isinstance(value, str) and key in FILE_KEYS:
-            found[key] = _find_file(value, f"{source}: {key}")
-        else:
-            found[key] = value
-    return found
-
-
-def _find_file(name: str, what: str) -> str:
-    if not name.startswith("robot:"):
-        return str(find_path(name, what))
-    from mimickit.anim.description import find_robot
-
-    try:
-        return str(find_robot(name))
-    except ConfigError as err:
-        raise ConfigError(f"{what}: {err}") from None
 
 
 def save_config(config: Mapping[str, Any], out_dir: Path) -> None:

@@ -16,8 +16,9 @@ from mimickit.cli.help import help_text
 from mimickit.cli.options import WITHOUT_SIMULATION, Mode, read_request
 from mimickit.cli.results import Report
 from mimickit.cli.run_folder import RunFolder, make_run_folder
-from mimickit.cli.settings import MODEL_FILE, Settings, load_settings
+from mimickit.cli.settings import DEFAULT_EPISODES, Settings, load_settings
 from mimickit.cli.sources import true_sources
+from mimickit.factory import MODEL_FILE
 from mimickit.loggers.base import Logger, MissingLibraryError, log_numbers
 from mimickit.media.types import MEDIA_KEY, join_media
 from mimickit.util.keys import ConfigError
@@ -225,6 +226,11 @@ def _work(parts: _Parts, settings: Settings) -> dict[str, Any]:
                 save_int_models=settings.options.save_int_models,
             )
         )
+        if settings.video.enabled and settings.video.final and "num_eps" not in result:  # training made no test
+            parts.env.set_training_ended(True)
+            test = parts.agent.test(settings.test_episodes or DEFAULT_EPISODES[Mode.TEST])
+            _write_result(parts, test, "test")
+            result |= test | {MEDIA_KEY: join_media(result.get(MEDIA_KEY, {}), test[MEDIA_KEY])}
         _keep_model(parts)
         late = parts.env.pop_media(wait=True)
         parts.logger.write_media(late, _samples(parts))
@@ -247,9 +253,9 @@ def _keep_model(parts: _Parts) -> None:
         parts.logger.write_model(path, _samples(parts))
 
 
-def _write_result(parts: _Parts, result: Mapping[str, Any]) -> None:
+def _write_result(parts: _Parts, result: Mapping[str, Any], collection: str | None = None) -> None:
     assert parts.logger is not None
-    log_numbers(parts.logger, result)
+    log_numbers(parts.logger, result, collection)
     parts.logger.write(_samples(parts))
     parts.logger.write_media(result.get(MEDIA_KEY) or {}, _samples(parts))
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from mimickit.cli.flags import BLOCKS, COMMAND_LINE, Flag, Given, flags_of, read_value, sort_words
 from mimickit.config import Word, find_path, load_yaml, merge, nest, parse_yaml, read_arg_file
+from mimickit.factory import CONFIG_FILE, DEFAULT_ENGINE
 from mimickit.registry import BUILT_IN, Kind
 from mimickit.util.keys import ConfigError, nearest
 from mimickit.video.config import VideoConfig
 
-CONFIG_FILE = "config.yaml"  # in the run folder: the whole merged configuration
 OF_ONE_RUN = ("arg_file", "mode", "out_dir", "model_file", "resume")  # flags that --resume doesn't take over
 
 
@@ -49,7 +49,7 @@ class Options:
     replay in 3-D."""
     arg_file: tuple[str, ...] = ()
     """Files with more flags; the command line wins over them, a later file over an earlier."""
-    engine_config: str = "data/engines/mujoco_engine.yaml"
+    engine_config: str = DEFAULT_ENGINE
     """YAML of the physics engine."""
     env_config: str | None = None
     """YAML of the environment; default: the walking humanoid, in view mode its clip."""
@@ -132,10 +132,12 @@ class Request:
 VIDEO_FLAG = Flag("video", bool, False, "Film the environment in TEST mode; in view mode true by default.")
 SIZE_FLAG = Flag("video_size", str, None, "Width and height at once, for instance 1280x720.")
 
-TRAINING_ONLY = ("max_samples", "save_int_models")
+TRAINING_ONLY = ("max_samples", "save_int_models", "video_final", "video_train_every")
 WITHOUT_SIMULATION = (Mode.FILM, Mode.COMPARE, Mode.REPLAY)
 TAKEN_WITHOUT = ("mode", "arg_file", "out_dir", "trace", "runs", "labels", "page", "engine_config")  # and how to film
-NO_PICTURE = ("trace", "replay", "defer", "every", "keep_last", "keep_best", "strict")  # of the video flags
+NO_PICTURE = (  # of the video flags
+    "trace", "replay", "defer", "every", "final", "train_every", "keep_last", "keep_best", "strict",
+)  # fmt: skip
 ONLY_IN = {
     "trace": (Mode.FILM, Mode.REPLAY), "runs": (Mode.COMPARE,), "labels": (Mode.COMPARE, Mode.REPLAY),
     "engines": (Mode.SIM2SIM,), "page": (Mode.COMPARE,), "seeds": (Mode.GROUP,), "variants": (Mode.GROUP,),

@@ -9,8 +9,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from mimickit.cli.options import CONFIG_FILE, Mode, run_folder_of
-from mimickit.cli.settings import MODEL_FILE, Settings
+from mimickit.cli.options import Mode, run_folder_of
+from mimickit.cli.settings import Settings
+from mimickit.factory import CONFIG_FILE, MODEL_FILE
 from mimickit.util.keys import ConfigError
 
 fcntl: Any

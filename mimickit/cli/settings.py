@@ -6,15 +6,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mimickit.cli.options import CONFIG_FILE, Mode, Options, Request, run_folder_of
+from mimickit.cli.options import Mode, Options, Request, run_folder_of
 from mimickit.cli.sources import VIDEO, Block, flag_origins, leaf_origins, true_sources
 from mimickit.config import find_path, load_yaml, merge
+from mimickit.factory import CONFIG_FILE, DEFAULT_ENV
 from mimickit.registry import Kind, resolve
 from mimickit.util.keys import ConfigError
 from mimickit.video.config import VideoConfig
 
-MODEL_FILE = "model.pt"  # in the run folder of a training
-DEFAULT_ENV = "data/envs/deepmimic_humanoid_walk_env.yaml"
 DEFAULT_VIEW_ENV = "data/envs/view_motion_humanoid_env.yaml"
 DEFAULT_MODEL = "data/models/humanoid_walk/model.pt"
 DEFAULT_NUM_ENVS = {Mode.TRAIN: 512, Mode.TEST: 32, Mode.VIEW: 1}

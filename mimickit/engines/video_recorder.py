@@ -23,6 +23,7 @@ from mimickit.video.production import Filmer, Wrap
 from mimickit.video.retention import Shelf
 from mimickit.video.snapshot import ActorPose, ActorSpec, FloatArray, plain
 from mimickit.video.stage.gl import call_before_exit
+from mimickit.video.still_camera import StillCamera
 from mimickit.video.tape import EnvState, Tape
 from mimickit.video.traces.film_job import FilmJob
 from mimickit.video.traces.refilm import film_recorded
@@ -244,6 +245,10 @@ class VideoRecorder(abc.ABC):
             casts.append(EnvCast(env, tuple(engine.stage_actors(env)), counts))
         video = self._config.to_mapping()
         return TraceHeader(engine.get_timestep(), engine.get_name(), tuple(casts), dict(self._context), video)
+
+    def still_camera(self) -> StillCamera:
+        """A camera for single pictures, which leaves recordings alone; the caller closes it."""
+        return StillCamera(self._engine, self._make_filmer())
 
     # ------------------------------------------------------------------ called by the engine
 

@@ -2,10 +2,11 @@
 
 import abc
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gymnasium
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -44,6 +45,7 @@ class BaseEnv(abc.ABC):
         self.device = device
         self.mode = EnvMode.TRAIN
         self.training_samples = 0
+        self.training_ended = False
         self._generator = torch.Generator().manual_seed(seed)
 
     obs_space: gymnasium.spaces.Box  # of one environment, float32
@@ -67,6 +69,18 @@ class BaseEnv(abc.ABC):
             obs (num_envs, O); reward (num_envs,); done (num_envs,) int64 of DoneFlags; info, tensors (num_envs, ...).
         """
 
+    def seed(self, seed: int) -> None:
+        """Begin everything random in the environment anew."""
+        self._generator.manual_seed(seed)
+
+    def render(self, env_ids: Sequence[int] | None = None) -> list[np.ndarray]:
+        """Pictures (height, width, 3) uint8 RGB of the present state of env_ids (all if None).
+
+        Raises:
+            NotImplementedError: an environment without anything to see.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no pictures")
+
     def set_mode(self, mode: EnvMode) -> None:
         """Enter or leave a phase; the caller resets all environments afterwards."""
         self.mode = mode
@@ -74,6 +88,10 @@ class BaseEnv(abc.ABC):
     def set_training_progress(self, samples: int) -> None:
         """Tell how many samples training has taken so far."""
         self.training_samples = samples
+
+    def set_training_ended(self, ended: bool) -> None:
+        """Tell whether training has taken its last samples: a test that follows is the last."""
+        self.training_ended = ended
 
     def record_diagnostics(self) -> dict[str, float]:
         """Means of what the environment measured since the mode was set; units are in the names."""

@@ -1,8 +1,10 @@
 """An environment on a physics engine, which films itself while the environment is in TEST mode."""
 
 import abc
+import contextlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 import gymnasium
@@ -12,11 +14,13 @@ from torch import Tensor
 
 from mimickit.engines.engine import Engine
 from mimickit.envs.base_env import OUTCOMES, BaseEnv, DoneFlags, EnvMode
+from mimickit.envs.film_schedule import FilmSchedule
 from mimickit.media.types import HTML, Media
 from mimickit.util.keys import ConfigError, as_float, reject_unknown
 from mimickit.video.clip import Clip
 from mimickit.video.errors import VideoError
 from mimickit.video.pages.run_index import write_index
+from mimickit.video.still_camera import StillCamera
 
 _log = logging.getLogger("mimickit.envs")
 
@@ -56,9 +60,11 @@ class SimEnv(BaseEnv):
         self._returns = torch.zeros(num_envs, device=device)
         self._episodes = torch.zeros(num_envs, dtype=torch.int64, device=device)
         self._media: dict[str, list[Media]] = {}
-        self._tests = 0  # that could have been filmed
+        self._schedule = FilmSchedule(engine.get_video_config())
         self._film_overrides: dict[str, Any] = {}
         self._is_filming = False
+        self._films_training = False
+        self._stills: StillCamera | None = None
         self._told_of_bad_reward = False
         self._prepare()
         self._build()
@@ -128,11 +134,17 @@ class SimEnv(BaseEnv):
 
     # ------------------------------------------------------------------ episodes
 
+    @property
+    def engine(self) -> Engine:
+        """What it is simulated and filmed by."""
+        return self._engine
+
     def reset(self, env_ids: Tensor | None = None) -> Tensor:
         ids = torch.arange(self.num_envs, device=self.device) if env_ids is None else env_ids
         if len(ids):
             self._steps[ids] = 0
             self._returns[ids] = 0.0
+            self._film_training(ids)
             self._reset_envs(ids)
             if env_ids is None or len(ids) == self.num_envs:
                 self._obs = self._compute_obs(None)
@@ -173,17 +185,24 @@ class SimEnv(BaseEnv):
             reward = torch.where(bad, 0.0, reward)
         return reward
 
+    def seed(self, seed: int) -> None:
+        super().seed(seed)
+        self._seed = seed
+
     # ------------------------------------------------------------------ filming
 
+    def set_training_progress(self, samples: int) -> None:
+        super().set_training_progress(samples)
+        self._schedule.see_progress(samples)
+
     def set_mode(self, mode: EnvMode) -> None:
-        if mode is not self.mode and self.mode is EnvMode.TEST:
+        if mode is not self.mode and (self.mode is EnvMode.TEST or self._films_training):
             self._stop_filming()
         entering = mode is EnvMode.TEST and self.mode is not EnvMode.TEST
         super().set_mode(mode)
-        if entering and self._engine.enabled_record_video():
-            if self._tests % self._engine.get_video_config().every == 0:
-                self._start_filming()
-            self._tests += 1
+        is_filmable = entering and self._engine.enabled_record_video() and not self._is_filming
+        if is_filmable and self._schedule.takes_test(is_last=self.training_ended):
+            self._start_filming()
 
     def _film_options(self) -> dict[str, Any]:
         """Fields of VideoConfig that this environment sets where the user has not."""
@@ -196,13 +215,52 @@ class SimEnv(BaseEnv):
             self._film_overrides |= options
         return self._engine.enabled_record_video()
 
-    def _start_filming(self) -> None:
+    @contextlib.contextmanager
+    def filming(self, path: str | Path, **options: Any) -> Iterator[None]:
+        """Within it the environment is in TEST mode and filmed, whatever the configuration says.
+
+        The clips are the engine's get_video_recordings(), and in nobody's media.
+
+        Args:
+            path: a file, or a folder in which to name it. options: fields of VideoConfig.
+        """
+        before = self.mode
+        self.start_film(path, **options)
+        try:
+            self.set_mode(EnvMode.TEST)
+            yield
+        finally:
+            try:
+                self.stop_film()
+            finally:
+                self.set_mode(before)
+
+    def end_training_film(self) -> None:
+        """Should an episode of training be filmed now, end that clip early."""
+        if self._films_training:
+            self._stop_filming()
+
+    def start_film(self, path: str | Path | None = None, **options: Any) -> None:
+        """Film the present episodes from here on, whatever the mode. path: a file or folder, None for the configured
+        one. options: fields of VideoConfig.
+        """
+        self._start_filming(path, **options)
+        if self._engine.is_recording_video():
+            self._film_episode_begin(torch.tensor(self._engine.get_video_recorder().env_ids))
+
+    def stop_film(self) -> list[Clip]:
+        """End the film that start_film() began; its clips, none if filming failed."""
+        self._is_filming = False
+        self._engine.stop_video_recording()
+        return self._engine.get_video_recordings()
+
+    def _start_filming(self, path: str | Path | None = None, **options: Any) -> None:
         recorder = self._engine.get_video_recorder()
-        recorder.set_context(
-            name=self._film_name(), samples=self.training_samples, seed=self._seed, **self._film_context()
-        )
-        options = self._film_options() | self._film_overrides
-        self._engine.start_video_recording(None, **options)
+        name = self._film_name() + ("_train" if self._films_training else "")
+        recorder.set_context(name=name, samples=self.training_samples, seed=self._seed, **self._film_context())
+        overrides = self._film_overrides if path is None else {}  # which are for tests
+        options = self._film_options() | overrides | options
+        self._engine.start_video_recording(path, **options)
         self._is_filming = True
         shows_reference = self._engine.get_video_config().updated(options, "video").shows_reference
         if shows_reference and type(self)._film_ghost is SimEnv._film_ghost:
@@ -211,14 +269,15 @@ class SimEnv(BaseEnv):
     def _stop_filming(self) -> None:
         if self._is_filming:  # not every test is
             self._engine.stop_video_recording()
-            self._is_filming = False
-            self._add_media(self._engine.get_video_recordings())
+            name = "train_video" if self._films_training else "test_video"
+            self._is_filming = self._films_training = False
+            self._add_media(self._engine.get_video_recordings(), name)
 
-    def _add_media(self, clips: Sequence[Clip]) -> None:
+    def _add_media(self, clips: Sequence[Clip], name: str = "test_video") -> None:
         for clip in clips:
             pick = clip.context.get("pick")
             suffix = f"_{pick}" if pick else ""
-            self._media.setdefault(f"test_video{suffix}", []).append(clip.to_media())
+            self._media.setdefault(f"{name}{suffix}", []).append(clip.to_media())
         for replay in dict.fromkeys(clip.replay for clip in clips if clip.replay is not None):
             self._media.setdefault("test_replay", []).append(HTML(path=replay, caption=replay.stem))
         folder = self._engine.get_video_config().out_dir
@@ -256,6 +315,18 @@ class SimEnv(BaseEnv):
             flag = DoneFlags(int(flags[env_id]))
             if flag is not DoneFlags.NULL:
                 recorder.end_episode(length=steps, episode_return=total, outcome=OUTCOMES[flag], env_id=env_id)
+        if self._films_training and flags[recorder.env_id] != DoneFlags.NULL:
+            self._stop_filming()
+
+    def _film_training(self, env_ids: Tensor) -> None:
+        """Begin to film an episode of training, if one of those begins that are to be filmed."""
+        engine = self._engine
+        if self.mode is EnvMode.TEST or self._is_filming or not engine.enabled_record_video():
+            return
+        first = engine.get_video_config().env_ids[0]
+        if bool((env_ids == first).any()) and self._schedule.takes_episode():
+            self._films_training = True
+            self._start_filming(pick=())
 
     def _film_show_ghost(self, env_id: int) -> None:
         recorder = self._engine.get_video_recorder()
@@ -263,6 +334,23 @@ class SimEnv(BaseEnv):
             ghost = self._film_ghost(env_id)
             if ghost is not None:
                 recorder.set_ghost(ghost, env_id=env_id)
+
+    def render(self, env_ids: Sequence[int] | None = None) -> list[np.ndarray]:
+        if self._stills is None:
+            self._stills = self._engine.get_video_recorder().still_camera()
+        ids = list(range(self.num_envs)) if env_ids is None else list(env_ids)
+        times = [self._engine.get_sim_time(env_id) for env_id in ids]
+        ghosts = {env_id: ghost for env_id in ids if (ghost := self._film_ghost(env_id)) is not None}
+        facts = {
+            env_id: {
+                "episode": int(self._episodes[env_id]),
+                "episode_time": int(self._steps[env_id]) * self._dt,
+                "episode_return": float(self._returns[env_id]),
+            }
+            for env_id in ids
+        }
+        config = self._engine.get_video_config().updated(self._film_options(), "pictures")
+        return self._stills.shoot(config, ids, times, ghosts=ghosts, facts=facts)
 
     def pop_media(self, *, wait: bool = False) -> dict[str, list[Media]]:
         if self._engine.enabled_record_video():
@@ -295,4 +383,6 @@ class SimEnv(BaseEnv):
             self.set_mode(EnvMode.TRAIN)
         if self._engine.enabled_record_video():
             self._add_media(self._engine.get_video_recorder().pop_deferred(wait=True))
+        if self._stills is not None:
+            self._stills.close()
         self._engine.close()

@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -29,26 +28,13 @@ from mimickit.learning.episodes import EpisodeTracker
 from mimickit.learning.interrupts import DeferredInterrupt
 from mimickit.learning.observer import NoObserver, Observer
 from mimickit.learning.progress import Progress
+from mimickit.learning.training_run import TrainingRun
 from mimickit.loggers.base import STEP_KEY, Logger, log_numbers
-from mimickit.media.types import MEDIA_KEY, Media, join_media
+from mimickit.media.types import MEDIA_KEY, join_media
 
 LOG = logging.getLogger("mimickit.learning")
 MODEL_FILE, BEST_MODEL_FILE, CHECKPOINT_FILE = "model.pt", "model_best.pt", "checkpoint.pt"
 INT_MODELS_DIR = "int_models"
-
-
-@dataclass
-class _Run:
-    """What belongs to one call of train()."""
-
-    out_dir: Path
-    logger: Logger
-    bar: Progress
-    save_int_models: bool
-    start: float  # perf_counter() at the beginning, set back by the time that a resumed run had taken before
-    result: dict[str, Any] = field(default_factory=dict)  # of the last test
-    media: dict[str, list[Media]] = field(default_factory=dict)  # of the last iteration
-    saved_at: int = -1  # iteration of the last checkpoint
 
 
 class BaseAgent(abc.ABC):
@@ -112,6 +98,12 @@ class BaseAgent(abc.ABC):
     def _act(self, obs: Tensor) -> Tensor:
         """Deterministic actions (N, A) of observations (N, O), both in the environment's units."""
 
+    @torch.no_grad()
+    def act(self, obs: Tensor) -> Tensor:
+        """Deterministic actions (N, A) of the policy that is tested and saved, of observations (N, O) as they are."""
+        with self._published():
+            return self._act(obs.to(self._device))
+
     def _published(self) -> AbstractContextManager[None]:
         """Within it the model is the one that training tests and saves, should that not be the one that learns."""
         return nullcontext()
@@ -156,7 +148,7 @@ class BaseAgent(abc.ABC):
             self.samples = 0
         self._untrained = False
         bar = Progress(max_samples, start=self.samples, enabled=progress)
-        run = _Run(Path(out_dir), logger, bar, save_int_models, time.perf_counter() - self.wall_seconds)
+        run = TrainingRun(Path(out_dir), logger, bar, save_int_models, time.perf_counter() - self.wall_seconds)
         self._stop_reason = ""
         self.observer.on_train_start()
         with bar:
@@ -178,18 +170,20 @@ class BaseAgent(abc.ABC):
         """Let training end after the present iteration and its test."""
         self._stop_reason = reason
 
-    def _finish(self, run: "_Run", max_samples: int) -> None:
+    def _finish(self, run: TrainingRun, max_samples: int) -> None:
         """What is left of a training that had been stopped at its very end: files, and the result of a test."""
         LOG.warning("nothing to train: %d of %d samples have been taken already; a test follows",
                     self.samples, max_samples)  # fmt: skip
         self._save_run(run, must=True)
+        self._env.set_training_ended(True)
         self._test_in_training(run)
         self._keep_best(run)
         run.logger.write(self.samples)
 
-    def _output(self, run: "_Run", *, last: bool) -> None:
+    def _output(self, run: TrainingRun, *, last: bool) -> None:
         """Test and save, if it is time for it."""
         due = self.iteration % self._config.iters_per_output == 0
+        self._env.set_training_ended(last)
         if last and not due:  # before a test that training would not have made here, were it to go on
             self._save_run(run, must=True)
         if last or due:
@@ -201,7 +195,7 @@ class BaseAgent(abc.ABC):
         if due:
             self._save_run(run, must=last)
 
-    def _iterate(self, run: "_Run") -> None:
+    def _iterate(self, run: TrainingRun) -> None:
         """One iteration: collect, update, log. Ctrl-C takes effect at its end."""
         with DeferredInterrupt():
             start = time.perf_counter()
@@ -244,11 +238,10 @@ class BaseAgent(abc.ABC):
             MEDIA_KEY: self._env.pop_media(),
         }
 
-    def _test_in_training(self, run: "_Run") -> None:
+    def _test_in_training(self, run: TrainingRun) -> None:
         if self._config.test_episodes == 0:
             return
-        with self._published():
-            run.result = result = self.test(self._config.test_episodes)
+        run.result = result = self.test(self._config.test_episodes)
         log_numbers(run.logger, result, "test")
         run.logger.write_media(result[MEDIA_KEY], self.samples)
         run.bar.say(
@@ -257,7 +250,7 @@ class BaseAgent(abc.ABC):
             f"falls {result['falls']} of {result['num_eps']}"
         )
 
-    def _keep_best(self, run: "_Run") -> None:
+    def _keep_best(self, run: TrainingRun) -> None:
         if run.result and run.result["mean_return"] > self._best_return:
             self._best_return = run.result["mean_return"]
             self._save_model(run.out_dir / BEST_MODEL_FILE, must=False)
@@ -266,7 +259,7 @@ class BaseAgent(abc.ABC):
         with self._published():
             try_save(lambda: self.save(path), must=must)
 
-    def _save_run(self, run: "_Run", *, must: bool) -> None:
+    def _save_run(self, run: TrainingRun, *, must: bool) -> None:
         self.wall_seconds = time.perf_counter() - run.start
         self._save_model(run.out_dir / MODEL_FILE, must=must)
         try_save(lambda: self.save_checkpoint(run.out_dir / CHECKPOINT_FILE), must=must)
@@ -303,7 +296,7 @@ class BaseAgent(abc.ABC):
         try:
             obs = env.reset()
             while not tracker.complete:
-                obs, reward, done, _ = env.step(self._act(obs))
+                obs, reward, done, _ = env.step(self.act(obs))
                 ended = tracker.step(torch.nan_to_num(reward, 0.0, 0.0, 0.0), done)
                 if len(ended) and not tracker.complete:
                     obs = env.reset(ended)

@@ -141,6 +141,15 @@ class CallbackEnv(BaseEnv):
         self.inner.set_training_progress(samples)
         self.training_samples = samples
 
+    def set_training_ended(self, ended: bool) -> None:
+        self.inner.set_training_ended(ended)
+
+    def seed(self, seed: int) -> None:
+        self.inner.seed(seed)
+
+    def render(self, env_ids: Sequence[int] | None = None) -> list[np.ndarray]:
+        return self.inner.render(env_ids)
+
     def episode_facts(self, env_id: int) -> dict[str, Any]:
         return self.inner.episode_facts(env_id)
 

@@ -149,7 +149,11 @@ class VideoConfig:
     """Clips of a test's best, worst and median episode over all environments, or one of every motion of a dataset, in
     place of env or envs."""
     every: int = 1
-    """Film every Nth test."""
+    """Film every Nth test, from the first on; 0: none."""
+    final: bool = False
+    """Film the last test of a training whatever every says; where training makes no tests, one is made at its end."""
+    train_every: float | None = None
+    """Film training itself too, exploration and all: the next episode after every so many samples."""
     keep_last: int | None = None
     """Keep the run's last N clips, delete older ones; default: keep all."""
     keep_best: bool = False
@@ -263,7 +267,8 @@ _RANGES = {
     "fps": (0.1, 1000.0, "frames per second"),
     "fov": (1.0, 170.0, "degrees"),
     "speed": (0.01, 100.0, "times real time"),
-    "every": (1, 10**9, "tests"),
+    "every": (0, 10**9, "tests"),
+    "train_every": (1.0, 1e15, "samples"),
     "keep_last": (1, 10**9, "clips"),
     "max_seconds": (0.1, 1e9, "s"),
 }
@@ -281,7 +286,7 @@ def _read(key: str, value: Any, source: str) -> Any:
         return tuple(as_int(item, key, source) for item in items) if key == "envs" else tuple(items)
     if isinstance(default, int) or key == "keep_last":
         return as_int(value, key, source)
-    if isinstance(default, float) or key in ("fps", "max_seconds"):
+    if isinstance(default, float) or key in ("fps", "max_seconds", "train_every"):
         return as_float(value, key, source)
     if key in ("camera", "body") and not isinstance(value, str):
         raise ConfigError(f"{source}: {key}: expected a name, found {value!r}")
