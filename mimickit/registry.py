@@ -25,6 +25,7 @@ BUILT_IN: dict[Kind, dict[str, str]] = {
     Kind.ENGINE: {
         "mujoco": "mimickit.engines.mujoco_engine:MujocoEngine",
         "newton": "mimickit.engines.newton_engine:NewtonEngine",
+        "isaac_lab": "mimickit.engines.isaac_lab_engine:IsaacLabEngine",
     },
     Kind.ENV: {
         "deepmimic": "mimickit.envs.deepmimic_env:DeepMimicEnv",

@@ -18,8 +18,13 @@ from mimickit.util.keys import ConfigError
 from mimickit.video.config import VideoConfig
 
 HUMANOID = Path("data/assets/humanoid/humanoid.xml")
-ENGINES = {"mujoco": "mujoco", "newton": "newton", "own": "tests.engines.conformance.own_engine:OwnEngine"}
-NEEDS = ("newton",)  # what the default installation has not
+ENGINES = {
+    "mujoco": "mujoco",
+    "newton": "newton",
+    "isaac_lab": "isaac_lab",
+    "own": "tests.engines.conformance.own_engine:OwnEngine",
+}
+NEEDS = ("newton", "isaac_lab")  # what the default installation has not
 DIFFERENT_DOFS = 28  # of the humanoid
 
 Make = Callable[..., Engine]
@@ -59,13 +64,17 @@ def asset(tmp_path: Path) -> Callable[[str, str], Path]:
 
 @pytest.fixture
 def open_engine(engine_name: str) -> Iterator[Make]:
-    """An engine without objects; closed at the end of the test."""
+    """An engine without objects; closed when the next is opened (not every library has two simulations in a process) and
+    at the end of the test.
+    """
     made: list[Engine] = []
 
     def build(n: int = 2, *, mode: str = "none", control: float = 30, sim: float = 120, **video: Any) -> Engine:
         engine_class = resolve(Kind.ENGINE, ENGINES.get(engine_name, engine_name))
         config = {"control_mode": mode, "control_freq": control, "sim_freq": sim}
         film = VideoConfig.from_mapping(video, "test") if video else VideoConfig()
+        for engine in made:
+            engine.close()
         made.append(engine_class(config, num_envs=n, video=film))
         return made[-1]
 

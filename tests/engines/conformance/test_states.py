@@ -101,12 +101,13 @@ def test_a_reset_environment_goes_on_as_a_new_one(make: Make) -> None:
             engine.step()
         return engine.get_body_pos(0)
 
-    engine, new = make(start_pos=(0, 0, 0.9)), make(start_pos=(0, 0, 0.9))
+    expected = steps(make(start_pos=(0, 0, 0.9)), 2)
+    engine = make(start_pos=(0, 0, 0.9))
     steps(engine, 1)
     engine.set_body_forces(None, 0, 0, torch.tensor([100.0, 0.0, 0.0]))
     engine.reset_envs(None)
     assert engine.get_sim_time(0) == 0.0
-    assert torch.equal(steps(engine, 2), steps(new, 2))
+    assert torch.equal(steps(engine, 2), expected)
 
 
 def test_the_order_of_bodies_and_dofs_is_the_files(make: Make) -> None:
@@ -191,7 +192,7 @@ def test_a_saved_state_goes_on_as_if_nothing_had_been(make: Make) -> None:
     torch.testing.assert_close(steps(other, 10), expected, atol=0.0, rtol=0.0)
     assert other.get_sim_time(0) == pytest.approx(20 / 30)
     with pytest.raises(ConfigError, match="set_state"):
-        engine.set_state(state[:, :-1])
+        other.set_state(state[:, :-1])
 
 
 def test_environments_hold_several_objects_each_with_a_place_of_its_own(open_engine: Make) -> None:

@@ -1,0 +1,122 @@
+"""What the Isaac Lab engine asks of Newton physics beyond Isaac Lab's own calls."""
+
+from typing import Any
+
+import torch
+import warp as wp  # noqa: TID253  (this module is imported by the Isaac Lab engine alone)
+from torch import Tensor
+
+from mimickit.engines.engine import ControlMode
+from mimickit.engines.isaac_lab_object import SimObject
+from mimickit.engines.isaac_lab_scene import asset_name
+from mimickit.engines.mujoco_scene import Scene
+
+_CONTACTS_A_BODY = 6  # room for contacts, by number of bodies that may touch something
+_MIN_CONTACTS = 32
+_ROWS_A_CONTACT = 4  # constraint rows of a contact with friction in a plane
+_ONE_DOMAIN = 1  # collision bits mean the same on all shapes, and so are kept
+_AFTER_ISAAC_LABS = 100  # order of a callback
+
+
+class NewtonPhysics:
+    """Newton's MuJoCo solver, with the options of the scene's model. All substeps are one step of the simulation."""
+
+    def __init__(self, scene: Scene, mode: ControlMode, *, substeps: int, max_contacts: int = 0) -> None:
+        """substeps: physics steps in one step of the simulation; max_contacts in one environment, 0 for an estimate."""
+        self._scene, self._mode, self._substeps, self._max_contacts = scene, mode, substeps, max_contacts
+
+    def config(self) -> Any:
+        """A NewtonCfg."""
+        import mujoco
+        from isaaclab_newton.physics import MJWarpSolverCfg, NewtonCfg, NewtonShapeCfg
+
+        mj, cone = self._scene.model, mujoco.mjtCone.mjCONE_ELLIPTIC
+        contacts = self._max_contacts or max(_MIN_CONTACTS, _CONTACTS_A_BODY * (mj.nbody - 1))
+        solver = MJWarpSolverCfg(
+            njmax=_ROWS_A_CONTACT * contacts + 2 * mj.nv,
+            nconmax=contacts,
+            integrator="implicitfast",  # what the scene has; stiff drives diverge with "euler"
+            iterations=int(mj.opt.iterations),
+            ls_iterations=int(mj.opt.ls_iterations),
+            cone="elliptic" if mj.opt.cone == cone else "pyramidal",
+            impratio=float(mj.opt.impratio),
+            enable_multiccd=True,  # as MuJoCo does: several contacts between two flat faces
+        )
+        return NewtonCfg(num_substeps=self._substeps, default_shape_cfg=NewtonShapeCfg(gap=0.0), solver_cfg=solver)
+
+    def prepare(self, sim: Any) -> None:
+        """Before the scene is built."""
+        from isaaclab.physics import PhysicsEvent
+        from isaaclab_newton.physics import NewtonBuilderCfg, NewtonManager
+
+        self._manager, self._sim = NewtonManager, sim
+        NewtonManager.request_extended_state_attribute("mujoco:qfrc_actuator")
+
+        def finish(_event: Any) -> None:
+            self._finish(sim.get_or_create_backend(NewtonBuilderCfg(physics_cfg=sim.cfg.physics)))
+
+        self._callback = NewtonManager.register_callback(
+            finish, PhysicsEvent.MODEL_INIT, order=_AFTER_ISAAC_LABS, wrap_weak_ref=False
+        )
+
+    def _finish(self, builder: Any) -> None:
+        """Where the builder does otherwise than the scene's model: collision bits of several files mean the same, and
+        a drive is one actuator, whose force limit holds for the sum of both gains' parts.
+        """
+        from newton import JointTargetMode
+
+        domain = builder.custom_attributes["mujoco:collision_mask_domain"]
+        contype = builder.custom_attributes["mujoco:contype"]
+        for shape in contype.values or {}:
+            domain.values[shape] = _ONE_DOMAIN
+        merged, wanted = int(JointTargetMode.POSITION_VELOCITY), int(JointTargetMode.POSITION)
+        if self._mode is ControlMode.POS:
+            builder.joint_target_mode[:] = [wanted if mode == merged else mode for mode in builder.joint_target_mode]
+
+    def bind(self, objects: list[SimObject]) -> None:
+        """When the simulation is built."""
+        state, model = self._manager.get_state_0(), self._manager.get_model()
+        n = int(objects[0].asset.num_instances)
+        self._q = wp.to_torch(state.joint_q).view(n, -1)
+        self._qd = wp.to_torch(state.joint_qd).view(n, -1)
+        self._drive_force = wp.to_torch(state.mujoco.qfrc_actuator).view(n, -1)
+        self._warm_start = wp.to_torch(self._manager._solver.mjw_data.qacc_warmstart)[:, : self._scene.model.nv]
+        starts, labels = model.joint_qd_start.numpy(), list(model.joint_label)
+        self._objects = objects
+        self._columns = [self._dof_columns(item, labels, starts) for item in objects]
+
+    def _dof_columns(self, item: SimObject, labels: list[str], starts: Any) -> Tensor:
+        """Of the object's dofs in the flat array of an environment."""
+        found: list[int] = []
+        for joint, name in zip(item.obj.info.joints, item.joint_names, strict=True):
+            if joint.dof_dim:
+                index = labels.index(f"/World/envs/env_0/{asset_name(item.obj)}/joints/{name}")
+                found += range(int(starts[index]), int(starts[index]) + joint.dof_dim)
+        return torch.tensor(found, dtype=torch.int64, device=self._q.device)
+
+    def drive_forces(self, index: int) -> Tensor:
+        """(num_envs, D) N m of an object's drives in the last physics step."""
+        return self._objects[index].to_child(self._drive_force[:, self._columns[index]])
+
+    def is_sound(self) -> list[Tensor]:
+        """What has to be numbers, and no great ones: (num_envs, ...) each."""
+        return [self._q, self._qd]
+
+    def parts(self) -> list[Tensor]:
+        """What the simulations go on from, (num_envs, ...) views, the solver's memory last."""
+        return [self._q, self._qd, self._warm_start]
+
+    def restore(self, parts: list[Tensor]) -> None:
+        """Put back what parts() gave, when all else is set."""
+        for own, values in zip(self.parts(), parts, strict=True):
+            own.copy_(values)
+        self._manager.invalidate_fk()
+        self._manager.forward()  # makes the solver forget
+        self._warm_start.copy_(parts[-1])
+
+    def set_gravity(self, gravity: tuple[float, float, float]) -> None:
+        """Gravity (m/s^2) of all environments."""
+        from newton import ModelFlags
+
+        self._manager.get_model().set_gravity(gravity)
+        self._manager.add_model_change(ModelFlags.MODEL_PROPERTIES)

@@ -1,0 +1,105 @@
+"""Isaac Lab's simulation of a scene. Isaac Lab has one in a process: the next can be made when this one is closed."""
+
+import contextlib
+import threading
+import weakref
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from mimickit.engines.engine import ControlMode
+from mimickit.engines.isaac_lab_api import Api
+from mimickit.engines.isaac_lab_names import NEWTON
+from mimickit.engines.isaac_lab_object import SimObject
+from mimickit.engines.isaac_lab_scene import asset_name, scene_config, sensor_name
+from mimickit.engines.mujoco_scene import Scene
+
+LOCK = threading.Lock()
+"""Held while a first step is captured as a graph: whatever another thread launches meanwhile would get into it."""
+
+
+class Physics(Protocol):
+    """What differs between Newton and PhysX."""
+
+    def config(self) -> Any:
+        """Isaac Lab's configuration of the physics."""
+
+    def prepare(self, sim: Any) -> None:
+        """Before the scene is built."""
+
+    def bind(self, objects: list[SimObject]) -> None:
+        """When the simulation is built."""
+
+    def drive_forces(self, index: int) -> Tensor:
+        """(num_envs, D) N m of an object's drives in the last physics step."""
+
+    def is_sound(self) -> list[Tensor]:
+        """What has to be numbers, and no great ones: (num_envs, ...) each."""
+
+    def parts(self) -> list[Tensor]:
+        """What the simulations go on from, (num_envs, ...) each."""
+
+    def restore(self, parts: list[Tensor]) -> None:
+        """Put back what parts() gave."""
+
+    def set_gravity(self, gravity: tuple[float, float, float]) -> None:
+        """Gravity (m/s^2) of all environments."""
+
+
+class IsaacLabSim:
+    """num_envs environments; `objects` in the scene's order."""
+
+    _present: "weakref.ref[IsaacLabSim] | None" = None
+
+    def __init__(
+        self, scene: Scene, api: Api, physics: Physics, *, num_envs: int, spacing: float, dt: float, mode: ControlMode
+    ) -> None:
+        """dt in s is what one advance() takes. Raises RuntimeError while there is another."""
+        from isaaclab.scene import InteractiveScene
+        from isaaclab.sim import SimulationContext
+
+        other = None if IsaacLabSim._present is None else IsaacLabSim._present()
+        if other is not None and not other._closed:
+            raise RuntimeError("Isaac Lab has one simulation in a process: close() the engine that has it first")
+        SimulationContext.clear_instance()  # of an engine that is forgotten
+        self._closed, self._dt, self._is_new = False, dt, api.physics == NEWTON
+        IsaacLabSim._present = weakref.ref(self)
+        gravity = tuple(float(g) for g in scene.model.opt.gravity)
+        self._sim = SimulationContext(api.simulation_config(dt=dt, gravity=gravity, physics=physics.config()))
+        physics.prepare(self._sim)
+        self._scene = InteractiveScene(scene_config(scene, api, num_envs=num_envs, spacing=spacing, mode=mode))
+        with LOCK:
+            self._sim.reset()
+        origins = self._scene.env_origins.to(torch.float32)
+        self.objects = [
+            SimObject(
+                api, obj, self._scene[asset_name(obj)],
+                None if obj.spec.is_visual else self._scene[sensor_name(obj)], origins,
+            )
+            for obj in scene.objects
+        ]  # fmt: skip
+        physics.bind(self.objects)
+
+    def advance(self) -> None:
+        """One step of the simulation with what was commanded."""
+        self._scene.write_data_to_sim()
+        with LOCK if self._is_new else contextlib.nullcontext():
+            self._sim.step(render=False)
+        self._is_new = False
+        self._scene.update(self._dt)
+
+    def refresh(self) -> None:
+        """Let the assets see what was written around them."""
+        self._scene.update(0.0)
+
+    def close(self) -> None:
+        """Free everything; may be called twice."""
+        if self._closed:
+            return
+        self._closed = True
+        from isaaclab.sim import SimulationContext
+
+        self.objects = []
+        del self._scene, self._sim
+        SimulationContext.clear_instance()
