@@ -83,6 +83,11 @@ class NewtonPhysics:
         self._warm_start = wp.to_torch(self._manager._solver.mjw_data.qacc_warmstart)[:, : self._scene.model.nv]
         starts, labels = model.joint_qd_start.numpy(), list(model.joint_label)
         self._objects = objects
+        frames = wp.to_torch(model.joint_X_p).view(n, -1, 7)
+        for item in objects:
+            # Isaac Lab 3.0 writes the place of a fixed root into a copy
+            if not item.obj.is_free and len(item.obj.info.bodies) > 1:
+                item.place_by(frames[:, labels.index(self._joint_path(item, "root"))], self._roots_moved)
         self._columns = [self._dof_columns(item, labels, starts) for item in objects]
 
     def _dof_columns(self, item: SimObject, labels: list[str], starts: Any) -> Tensor:
@@ -90,9 +95,19 @@ class NewtonPhysics:
         found: list[int] = []
         for joint, name in zip(item.obj.info.joints, item.joint_names, strict=True):
             if joint.dof_dim:
-                index = labels.index(f"/World/envs/env_0/{asset_name(item.obj)}/joints/{name}")
+                index = labels.index(self._joint_path(item, name))
                 found += range(int(starts[index]), int(starts[index]) + joint.dof_dim)
         return torch.tensor(found, dtype=torch.int64, device=self._q.device)
+
+    @staticmethod
+    def _joint_path(item: SimObject, name: str) -> str:
+        return f"/World/envs/env_0/{asset_name(item.obj)}/joints/{name}"
+
+    def _roots_moved(self) -> None:
+        from newton import ModelFlags
+
+        self._manager._solver.notify_model_changed(ModelFlags.JOINT_PROPERTIES)
+        self._manager.invalidate_fk()
 
     def drive_forces(self, index: int) -> Tensor:
         """(num_envs, D) N m of an object's drives in the last physics step."""

@@ -5,7 +5,7 @@ joint's position is the exponential map in both; its velocity and torque are in 
 child's frame in the contract. Positions are relative to the environments' origins here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -42,15 +42,23 @@ class SimObject:
         self._back = torch.argsort(self.dofs)
         self._back_bodies = torch.argsort(self._bodies)
         self._balls = torch.from_numpy(obj.ball_dofs).to(device)  # (balls, 3)
+        self._frame: Tensor | None = None
         if contacts is not None:
             self._touched = _positions(bodies, contacts.sensor_names or contacts.body_names, obj, "contact sensors")
             self._touched = self._touched.to(device)
+
+    def place_by(self, frame: Tensor, moved: Callable[[], None]) -> None:
+        """A fixed root stands where a view (num_envs, 7) of the physics says; moved() is called after a change."""
+        self._frame, self._moved = frame, moved
 
     # ------------------------------------------------------------------ reading
 
     def root_pose(self) -> Tensor:
         """(num_envs, 7)."""
-        pose = self._api.to_xyzw(self._api.tensor(self.asset.data.root_link_pose_w))
+        if self._frame is None:
+            pose = self._api.to_xyzw(self._api.tensor(self.asset.data.root_link_pose_w))
+        else:
+            pose = self._frame.clone()
         pose[:, :3] -= self._origins
         return pose
 
@@ -99,7 +107,11 @@ class SimObject:
         """(n, 7)."""
         pose = pose.clone()
         pose[:, :3] += self._origins[ids]
-        self._api.write_root_pose(self.asset, pose, ids.int())
+        if self._frame is None:
+            self._api.write_root_pose(self.asset, pose, ids.int())
+        else:
+            self._frame[ids] = pose
+            self._moved()
 
     def set_root_vel(self, ids: Tensor, velocity: Tensor) -> None:
         """(n, 6): of the root's origin, linear first."""

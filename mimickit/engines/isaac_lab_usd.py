@@ -19,7 +19,7 @@ from pxr import Gf, Sdf, Usd, UsdGeom, UsdPhysics, UsdShade, Vt
 
 from mimickit.engines.mujoco_scene import GROUND, ObjectLayout
 
-_VERSION = 2  # of what is written: files of other versions in the cache are left alone
+_VERSION = 4  # of what is written: files of other versions in the cache are left alone
 _GEOM, _JOINT = mujoco.mjtGeom, mujoco.mjtJoint
 _PER_ITEM = {"body": "nbody", "jnt": "njnt", "dof": "nv", "geom": "ngeom", "mat": "nmat"}
 _AXES = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
@@ -123,17 +123,18 @@ def _write_object(stage: Any, mj: Any, obj: ObjectLayout) -> None:
     stage.SetDefaultPrim(root)
     bodies = range(mj.nbody)[obj.bodies]
     names = usd_names(body.name for body in obj.info.bodies)
-    data = mujoco.MjData(mj)
-    mujoco.mj_kinematics(mj, data)
+    rest = _rest_poses(mj, bodies)
     paths = {}
     for body, name in zip(bodies, names, strict=True):
         paths[body] = f"/Object/{name}"
-        _write_body(stage, mj, data, body, paths[body])
+        _write_body(stage, mj, body, paths[body], rest[body])
     if len(bodies) > 1:
         UsdPhysics.ArticulationRootAPI.Apply(root)
         _set(root, "newton:selfCollisionEnabled", Sdf.ValueTypeNames.Bool, True)  # contype says which
         _set(root, "physxArticulation:enabledSelfCollisions", Sdf.ValueTypeNames.Bool, obj.spec.enable_self_collisions)
-    if not obj.is_free:
+    if not obj.is_free and len(bodies) == 1:
+        UsdPhysics.RigidBodyAPI(stage.GetPrimAtPath(paths[bodies[0]])).CreateKinematicEnabledAttr(True)
+    elif not obj.is_free:
         joint = UsdPhysics.FixedJoint.Define(stage, "/Object/joints/root")
         joint.CreateBody1Rel().SetTargets([paths[bodies[0]]])
     for body, joint_info, name in zip(bodies[1:], obj.info.joints, joint_names(obj), strict=True):
@@ -147,9 +148,18 @@ def joint_names(obj: ObjectLayout) -> list[str]:
     return usd_names(joint.name for joint in obj.info.joints)
 
 
-def _write_body(stage: Any, mj: Any, data: Any, body: int, path: str) -> None:
+def _rest_poses(mj: Any, bodies: range) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+    """Position (3,) m and rotation (4,) w x y z of every body where the root is at the origin."""
+    poses = {bodies[0]: (np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0]))}
+    for body in bodies[1:]:
+        pos, rot = poses[int(mj.body_parentid[body])]
+        poses[body] = (pos + _rotate(rot, mj.body_pos[body]), _multiply(rot, mj.body_quat[body]))
+    return poses
+
+
+def _write_body(stage: Any, mj: Any, body: int, path: str, rest: tuple[np.ndarray, np.ndarray]) -> None:
     xform = UsdGeom.Xform.Define(stage, path)
-    _place(xform, data.xpos[body], data.xquat[body])
+    _place(xform, *rest)
     prim = xform.GetPrim()
     UsdPhysics.RigidBodyAPI.Apply(prim)
     mass = UsdPhysics.MassAPI.Apply(prim)
@@ -193,7 +203,7 @@ def _write_joint(stage: Any, mj: Any, body: int, path: str, paths: dict[int, str
     joint.CreateLocalRot0Attr(Gf.Quatf(*_floats(_multiply(rest_rot, turn))))
     joint.CreateLocalPos1Attr(Gf.Vec3f(*_floats(anchor)))
     joint.CreateLocalRot1Attr(Gf.Quatf(*_floats(turn)))
-    joint.CreateCollisionEnabledAttr(True)  # MuJoCo's own rule says which neighbours don't collide
+    joint.CreateCollisionEnabledAttr(False)  # as MuJoCo has it, which would not say so of a root that is fixed
 
 
 def _axis_frame(axis: np.ndarray) -> tuple[str, np.ndarray]:
