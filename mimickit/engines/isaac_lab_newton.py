@@ -30,9 +30,12 @@ class NewtonPhysics:
         import mujoco
         from isaaclab_newton.physics import MJWarpSolverCfg, NewtonCfg, NewtonShapeCfg
 
+        from mimickit.engines.isaac_lab_manager import NewtonGraphManager
+
         mj, cone = self._scene.model, mujoco.mjtCone.mjCONE_ELLIPTIC
         contacts = self._max_contacts or max(_MIN_CONTACTS, _CONTACTS_A_BODY * (mj.nbody - 1))
         solver = MJWarpSolverCfg(
+            class_type=NewtonGraphManager,
             njmax=_ROWS_A_CONTACT * contacts + 2 * mj.nv,
             nconmax=contacts,
             integrator="implicitfast",  # what the scene has; stiff drives diverge with "euler"

@@ -63,8 +63,7 @@ class IsaacLabSim:
         if other is not None and not other._closed:
             raise RuntimeError("Isaac Lab has one simulation in a process: close() the engine that has it first")
         SimulationContext.clear_instance()  # of an engine that is forgotten
-        self._closed, self._dt, self._is_new = False, dt, api.physics == NEWTON
-        IsaacLabSim._present = weakref.ref(self)
+        self._closed, self._dt, self._is_new = True, dt, api.physics == NEWTON
         gravity = tuple(float(g) for g in scene.model.opt.gravity)
         self._sim = SimulationContext(api.simulation_config(dt=dt, gravity=gravity, physics=physics.config()))
         physics.prepare(self._sim)
@@ -80,6 +79,8 @@ class IsaacLabSim:
             for obj in scene.objects
         ]  # fmt: skip
         physics.bind(self.objects)
+        self._closed = False  # until here whoever comes next may clear what has failed
+        IsaacLabSim._present = weakref.ref(self)
 
     def advance(self) -> None:
         """One step of the simulation with what was commanded."""
@@ -88,10 +89,6 @@ class IsaacLabSim:
             self._sim.step(render=False)
         self._is_new = False
         self._scene.update(self._dt)
-
-    def refresh(self) -> None:
-        """Let the assets see what was written around them."""
-        self._scene.update(0.0)
 
     def close(self) -> None:
         """Free everything; may be called twice."""
