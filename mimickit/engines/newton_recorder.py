@@ -39,16 +39,20 @@ class SensorFilmer(StageFilmer):
         self._marked = bool(_DRAWN_MARKS & set(plan.config.overlay))
 
     def _stage_for(self, actors: Sequence[ActorSpec], ghosts_of: list[int], poses: Sequence[ActorPose]) -> Any:
-        from mimickit.engines.newton_stage import NewtonStage
-
         if self._marked:
             return super()._stage_for(actors, ghosts_of, poses)
         key = (tuple(actors), self._looks, self._device)
         stage: Any = self._stages.get(key)
         if stage is None or list(stage.ghosts_of[: len(ghosts_of)]) != ghosts_of:
             width, height, quality = self._plan.width, self._plan.height, self._plan.config.quality
-            stage = NewtonStage(
+            stage = self._stage_class()(
                 actors, width=width, height=height, device=self._device, ghosts_of=ghosts_of, quality=quality
             )
             self._stages[key] = stage
         return stage
+
+    def _stage_class(self) -> Any:
+        """What draws."""
+        from mimickit.engines.newton_stage import NewtonStage
+
+        return NewtonStage

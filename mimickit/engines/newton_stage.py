@@ -161,7 +161,7 @@ class _View:
         self._depth = sensor.allocate_image_depth_forward(1, width, height)
         self._picture = wp.empty((height, width, 3), dtype=wp.uint8, device=sensor.device)
         self._world = wp.zeros(1, dtype=wp.int32, device=sensor.device)
-        self._sky = wp.array(_sky_colors(), dtype=wp.vec3f, device=sensor.device)
+        self._sky = wp.array(sky_colors(), dtype=wp.vec3f, device=sensor.device)
         self._rays: Any = None
         self._fov = 0.0
 
@@ -178,11 +178,18 @@ class _View:
             state, where, self._rays, color_image=self._color, forward_depth_image=self._depth,
             world_indices=self._world,
         )  # fmt: skip
-        wp.launch(
-            _finish, dim=(height, width), inputs=[self._color, self._depth, _sight_of(camera), self._sky],
-            outputs=[self._picture], device=sensor.device,
-        )  # fmt: skip
-        return np.asarray(self._picture.numpy())
+        return develop(self._color, self._depth, camera, self._sky, self._picture)
+
+
+def develop(color: Any, depth: Any, camera: CameraPose, sky: Any, picture: Any) -> Frame:
+    """The picture (H, W, 3), written over by the next call, of what a camera saw: packed colours (1, H, W), alpha 0 where
+    nothing was hit, and forward depths (1, H, W) in m. sky: an array of sky_colors(); picture: (H, W, 3) uint8.
+    """
+    wp.launch(
+        _finish, dim=picture.shape[:2], inputs=[color, depth, _sight_of(camera), sky], outputs=[picture],
+        device=picture.device,
+    )  # fmt: skip
+    return np.asarray(picture.numpy())
 
 
 @wp.struct
@@ -202,7 +209,7 @@ def _sight_of(camera: CameraPose) -> Any:
     return sight
 
 
-def _sky_colors() -> FloatArray:
+def sky_colors() -> FloatArray:
     """(_SKY_STEPS, 3) in 0..255: what the sky looks like from level to straight up."""
     rise = np.linspace(0.0, 1.0, _SKY_STEPS)[:, None]
     haze, zenith, floor = (np.asarray(c) for c in (palette.HAZE, palette.ZENITH, palette.distant_floor()))

@@ -1,0 +1,131 @@
+"""Draws a Snapshot with Isaac Lab's Warp renderer: no Kit, no GL, no display, on the device of the simulation.
+
+The scene is the Newton stage's: a model of its own, made only for filming. The simulation is neither read nor touched.
+"""
+
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import warp as wp  # noqa: TID253  (this module is imported by the Isaac Lab recorder alone)
+from isaaclab.renderers.camera_render_spec import CameraRenderSpec
+from isaaclab.sensors import CameraCfg
+from isaaclab.sim import PinholeCameraCfg
+from isaaclab.utils.warp import ProxyArray
+from isaaclab_newton.renderers import NewtonWarpRenderer, NewtonWarpRendererCfg
+from newton.sensors import SensorTiledCamera  # noqa: TID253
+
+from mimickit.engines.newton_stage import NewtonStage, develop, sky_colors
+from mimickit.video import palette
+from mimickit.video.camera.camera_rig import CameraPose
+from mimickit.video.layout import Rect
+from mimickit.video.stage.stage import Frame, camera_axes
+
+_APERTURE = 36.0  # mm, of a camera whose focal length then follows from its field of view
+_FINE = 2  # pixels drawn for one, each way, where edges are smooth
+
+
+class FilmRenderer(NewtonWarpRenderer):
+    """Isaac Lab's renderer on a model of its own, which is not the simulation's."""
+
+    def __init__(self, cfg: Any, model: Any, state: Any) -> None:
+        """cfg: a NewtonWarpRendererCfg; model and state: Newton's, of what is on film."""
+        self.cfg, self._stage, self._seg_mapper = cfg, None, None
+        self.backend = SimpleNamespace(model=model, state_0=state)
+        self.newton_sensor = SensorTiledCamera(
+            model,
+            default_render_config=SensorTiledCamera.RenderConfig(
+                enable_textures=cfg.enable_textures,
+                enable_shadows=cfg.enable_shadows,
+                enable_ambient_lighting=cfg.enable_ambient_lighting,
+                enable_backface_culling=cfg.enable_backface_culling,
+                max_distance=cfg.max_distance,
+                render_order=SensorTiledCamera.RenderOrder.TILED,
+                tile_width=cfg.tile_rendering_width,
+                tile_height=cfg.tile_rendering_height,
+            ),
+        )
+        direction = palette.KEY_DIRECTION / np.linalg.norm(palette.KEY_DIRECTION)
+        self.newton_sensor.utils.create_default_light(enable_shadows=cfg.enable_shadows, direction=wp.vec3f(*direction))
+
+    def render(self, render_data: Any) -> None:
+        """Draw what state_0 holds."""
+        self.backend.model.bvh_refit_shapes(self.backend.state_0)
+        self._launch_render(render_data)
+
+
+class IsaacLabStage(NewtonStage):
+    """As NewtonStage, drawn by Isaac Lab's renderer."""
+
+    def _make_sensor(self) -> FilmRenderer:
+        cfg = NewtonWarpRendererCfg(enable_shadows=self._look.shadows, use_cuda_graph=False)
+        return FilmRenderer(cfg, self._model, self._state)
+
+    def _view(self, rect: Rect) -> Any:
+        size = (rect.width, rect.height)
+        if size not in self._views:
+            fine = _FINE if self._look.samples > 1 else 1
+            self._views[size] = _View(self._sensor, *size, fine)
+        return self._views[size]
+
+
+class _View:
+    """A camera for pictures of one size."""
+
+    def __init__(self, renderer: FilmRenderer, width: int, height: int, fine: int) -> None:
+        self._renderer, self._size = renderer, (width, height)
+        width, height = fine * width, fine * height
+        self._fine, self._device = fine, renderer.backend.model.device
+        self._color = wp.zeros((1, height, width), dtype=wp.uint32, device=self._device)
+        self._depth = wp.zeros((1, height, width), dtype=wp.float32, device=self._device)
+        self._picture = wp.empty((height, width, 3), dtype=wp.uint8, device=self._device)
+        self._sky = wp.array(sky_colors(), dtype=wp.vec3f, device=self._device)
+        self._where = [wp.zeros(1, dtype=kind, device=self._device) for kind in (wp.vec3f, wp.quatf)]
+        self._data: Any = None
+        self._fov = 0.0
+
+    def shoot(self, _renderer: FilmRenderer, _state: Any, camera: CameraPose, _samples: int) -> Frame:
+        """(H, W, 3), written over by the next call."""
+        if camera.fov != self._fov:
+            self._fov, self._data = camera.fov, self._render_data(camera.fov)
+        position, orientation = self._where
+        position.assign(np.asarray(camera.eye, dtype=np.float32)[None])
+        orientation.assign(_orientation(camera)[None])
+        intrinsics = ProxyArray(self._intrinsics(camera.fov))
+        self._renderer.update_camera(self._data, position, orientation, intrinsics)
+        self._renderer.render(self._data)
+        picture = develop(self._color, self._depth, camera, self._sky, self._picture)
+        if self._fine == 1:
+            return picture
+        import cv2
+
+        return np.asarray(cv2.resize(picture, self._size, interpolation=cv2.INTER_AREA))
+
+    def _render_data(self, fov: float) -> Any:
+        _, height, width = self._color.shape
+        lens = PinholeCameraCfg(focal_length=_APERTURE / 2 / math.tan(math.radians(fov) / 2) * width / height,
+                                horizontal_aperture=_APERTURE, clipping_range=(0.01, 1000.0))  # fmt: skip
+        cfg = CameraCfg(
+            prim_path="/World/film", width=width, height=height, spawn=lens,
+            data_types=["rgba", "distance_to_image_plane"], renderer_cfg=self._renderer.cfg,
+        )  # fmt: skip
+        spec = CameraRenderSpec(cfg=cfg, device=str(self._device), num_instances=1, camera_prim_paths=(), view_count=1)
+        data = self._renderer.create_render_data(spec)
+        data.clear_color = 0  # nothing was hit: the sky comes from develop()
+        outputs = {"rgba": ProxyArray(self._color), "distance_to_image_plane": ProxyArray(self._depth)}
+        self._renderer.set_outputs(data, outputs)
+        return data
+
+    def _intrinsics(self, fov: float) -> Any:
+        _, height, width = self._color.shape
+        focal = height / 2 / math.tan(math.radians(fov) / 2)  # pixels
+        matrix = np.array([[focal, 0.0, width / 2], [0.0, focal, height / 2], [0.0, 0.0, 1.0]], dtype=np.float32)
+        return wp.array(matrix[None], dtype=wp.mat33f, device=self._device)
+
+
+def _orientation(camera: CameraPose) -> np.ndarray:
+    """(4,) x y z w: Isaac Lab's camera looks along its +x with +z up."""
+    forward, up = camera_axes(camera)
+    axes = np.stack((forward, np.cross(up, forward), up), axis=1)
+    return np.array([*wp.quat_from_matrix(wp.mat33f(axes.astype(np.float32)))], dtype=np.float32)
