@@ -1,9 +1,10 @@
 """Isaac Lab's two lines behind one set of calls: 3.x, and 2.x, which differ in names, wrappers and quaternions.
 
-With Newton physics 3.x needs no Kit (Isaac Sim): that is what runs in this project's tests. PhysX and the whole of 2.x run
-inside Kit; their calls are written from Isaac Lab's sources and documentation and have not been run.
+With Newton physics 3.x needs no Kit (Isaac Sim): that is what runs in this project's tests. PhysX and the whole of 2.x
+run inside Kit; their calls are written from Isaac Lab's sources and documentation and have not been run.
 """
 
+import importlib.util
 import warnings
 from importlib import metadata
 from typing import Any
@@ -158,6 +159,8 @@ def open_api(physics: str, device: str, source: str) -> Api:
         raise ConfigError(f"{source}: physics: newton needs Isaac Lab 3 or newer, installed is {version}")
     if physics == NEWTON:
         _require_newton(device)
+    elif importlib.util.find_spec("isaacsim") is None:
+        raise ConfigError(f"{source}: physics: {physics} needs Isaac Sim, which is not installed; newton does without")
     return (Api2 if is_old else Api)(physics, device)
 
 
@@ -165,7 +168,7 @@ def _require_newton(device: str) -> None:
     try:
         import warp as wp
 
-        wp.config.quiet = True  # what the run says is ours
+        wp.config.log_level = wp.LOG_WARNING  # what the run says is ours
         import isaaclab_newton  # noqa: F401
         import newton  # noqa: F401
         import pxr  # noqa: F401

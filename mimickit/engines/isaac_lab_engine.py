@@ -54,7 +54,7 @@ class IsaacLabEngine(SceneEngine):
     def _build_sim(self, scene: Scene) -> None:
         from mimickit.engines.isaac_lab_sim import IsaacLabSim, Physics
 
-        _log.info("building Isaac Lab's simulation; the first time, its kernels are compiled, which takes a minute or two")
+        _log.info("building Isaac Lab's simulation; the first time, its kernels are compiled: a minute or two")
         physics: Physics
         mode, at_once = self._control_mode, 1
         if self._api.physics == NEWTON:

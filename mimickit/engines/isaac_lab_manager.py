@@ -3,7 +3,7 @@
 from typing import Any
 
 import warp as wp  # noqa: TID253  (this module is imported by the Isaac Lab engine alone)
-from isaaclab.physics import PhysicsManager
+from isaaclab.physics import PhysicsManager  # noqa: TID253
 from isaaclab_newton.physics import NewtonMJWarpManager
 
 

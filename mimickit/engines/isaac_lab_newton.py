@@ -84,27 +84,32 @@ class NewtonPhysics:
         self._qd = wp.to_torch(state.joint_qd).view(n, -1)
         self._drive_force = wp.to_torch(state.mujoco.qfrc_actuator).view(n, -1)
         self._warm_start = wp.to_torch(self._manager._solver.mjw_data.qacc_warmstart)[:, : self._scene.model.nv]
-        starts, labels = model.joint_qd_start.numpy(), list(model.joint_label)
+        starts, parents = model.joint_qd_start.numpy(), model.joint_parent.numpy()
+        labels = list(model.joint_label)
         self._objects = objects
         frames = wp.to_torch(model.joint_X_p).view(n, -1, 7)
         for item in objects:
             # Isaac Lab 3.0 writes the place of a fixed root into a copy
             if not item.obj.is_free and len(item.obj.info.bodies) > 1:
-                item.place_by(frames[:, labels.index(self._joint_path(item, "root"))], self._roots_moved)
+                root = next(i for i in self._joints_of(item, labels).values() if parents[i] < 0)
+                item.place_by(frames[:, root], self._roots_moved)
         self._columns = [self._dof_columns(item, labels, starts) for item in objects]
 
     def _dof_columns(self, item: SimObject, labels: list[str], starts: Any) -> Tensor:
         """Of the object's dofs in the flat array of an environment."""
         found: list[int] = []
+        joints = self._joints_of(item, labels)
         for joint, name in zip(item.obj.info.joints, item.joint_names, strict=True):
             if joint.dof_dim:
-                index = labels.index(self._joint_path(item, name))
+                index = joints[name]
                 found += range(int(starts[index]), int(starts[index]) + joint.dof_dim)
         return torch.tensor(found, dtype=torch.int64, device=self._q.device)
 
     @staticmethod
-    def _joint_path(item: SimObject, name: str) -> str:
-        return f"/World/envs/env_0/{asset_name(item.obj)}/joints/{name}"
+    def _joints_of(item: SimObject, labels: list[str]) -> dict[str, int]:
+        """The joints of the object in the first environment by their names."""
+        start = f"/World/envs/env_0/{asset_name(item.obj)}/"
+        return {label.rsplit("/", 1)[-1]: i for i, label in enumerate(labels) if label.startswith(start)}
 
     def _roots_moved(self) -> None:
         from newton import ModelFlags

@@ -1,5 +1,5 @@
-"""What the Isaac Lab engine asks of PhysX, inside Kit, beyond Isaac Lab's own calls. Written from Isaac Lab's sources and
-not run.
+"""What the Isaac Lab engine asks of PhysX, inside Kit, beyond Isaac Lab's own calls. Written from Isaac Lab's sources
+and not run.
 """
 
 from typing import Any

@@ -51,6 +51,7 @@ class IsaacLabSim:
     """num_envs environments; `objects` in the scene's order."""
 
     _present: "weakref.ref[IsaacLabSim] | None" = None
+    _closed: bool
 
     def __init__(
         self, scene: Scene, api: Api, physics: Physics, *, num_envs: int, spacing: float, dt: float, mode: ControlMode

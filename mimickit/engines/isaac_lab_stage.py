@@ -9,17 +9,16 @@ from typing import Any
 
 import numpy as np
 import warp as wp  # noqa: TID253  (this module is imported by the Isaac Lab recorder alone)
-from isaaclab.renderers.camera_render_spec import CameraRenderSpec
-from isaaclab.sensors import CameraCfg
-from isaaclab.sim import PinholeCameraCfg
-from isaaclab.utils.warp import ProxyArray
+from isaaclab.renderers.camera_render_spec import CameraRenderSpec  # noqa: TID253
+from isaaclab.sensors import CameraCfg  # noqa: TID253
+from isaaclab.sim import PinholeCameraCfg  # noqa: TID253
+from isaaclab.utils.warp import ProxyArray  # noqa: TID253
 from isaaclab_newton.renderers import NewtonWarpRenderer, NewtonWarpRendererCfg
 from newton.sensors import SensorTiledCamera  # noqa: TID253
 
 from mimickit.engines.newton_stage import NewtonStage, develop, sky_colors
 from mimickit.video import palette
 from mimickit.video.camera.camera_rig import CameraPose
-from mimickit.video.layout import Rect
 from mimickit.video.stage.stage import Frame, camera_axes
 
 _APERTURE = 36.0  # mm, of a camera whose focal length then follows from its field of view
@@ -62,12 +61,8 @@ class IsaacLabStage(NewtonStage):
         cfg = NewtonWarpRendererCfg(enable_shadows=self._look.shadows, use_cuda_graph=False)
         return FilmRenderer(cfg, self._model, self._state)
 
-    def _view(self, rect: Rect) -> Any:
-        size = (rect.width, rect.height)
-        if size not in self._views:
-            fine = _FINE if self._look.samples > 1 else 1
-            self._views[size] = _View(self._sensor, *size, fine)
-        return self._views[size]
+    def _make_view(self, width: int, height: int) -> "_View":
+        return _View(self._sensor, width, height, _FINE if self._look.samples > 1 else 1)
 
 
 class _View:

@@ -89,7 +89,7 @@ def _content_key(mj: Any, bodies: range, also: str) -> str:
     geoms = np.flatnonzero(np.isin(mj.geom_bodyid, bodies))
     meshes = sorted({int(mj.geom_dataid[geom]) for geom in geoms if mj.geom_type[geom] == _GEOM.mjGEOM_MESH})
     items = {
-        "body": np.asarray(bodies),
+        "body": np.array([body for body in bodies if body], dtype=np.int64),  # the world's sums are of all objects
         "jnt": np.flatnonzero(np.isin(mj.jnt_bodyid, bodies)),
         "dof": np.flatnonzero(np.isin(mj.dof_bodyid, bodies)),
         "geom": geoms,
@@ -177,7 +177,7 @@ def _write_body(stage: Any, mj: Any, body: int, path: str, rest: tuple[np.ndarra
 
 def _write_joint(stage: Any, mj: Any, body: int, path: str, paths: dict[int, str]) -> None:
     parent = int(mj.body_parentid[body])
-    anchor, axis, kind = np.zeros(3), None, None
+    anchor, axis, kind = np.zeros(3), np.zeros(3), None
     if mj.body_jntnum[body]:
         j = int(mj.body_jntadr[body])
         anchor, axis, kind = mj.jnt_pos[j], mj.jnt_axis[j], _JOINT(mj.jnt_type[j])

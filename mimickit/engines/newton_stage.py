@@ -75,7 +75,7 @@ class NewtonStage:
         self._has_ghosts = False
         with WARP_LOCK:
             self._sensor = self._make_sensor()
-        self._views: dict[tuple[int, int], _View] = {}
+        self._views: dict[tuple[int, int], Any] = {}  # by size
         self._frame = np.empty((height, width, 3), dtype=np.uint8)
 
     def _make_sensor(self) -> Any:
@@ -136,11 +136,14 @@ class NewtonStage:
         """Free everything; may be called twice."""
         self._views.clear()
 
-    def _view(self, rect: Rect) -> "_View":
+    def _view(self, rect: Rect) -> Any:
         size = (rect.width, rect.height)
         if size not in self._views:
-            self._views[size] = _View(self._sensor, *size)
+            self._views[size] = self._make_view(*size)
         return self._views[size]
+
+    def _make_view(self, width: int, height: int) -> Any:
+        return _View(self._sensor, width, height)
 
     def _trace(self, view: "_View", camera: CameraPose, *, with_ghosts: bool) -> Frame:
         poses = self._poses.copy()
@@ -182,8 +185,8 @@ class _View:
 
 
 def develop(color: Any, depth: Any, camera: CameraPose, sky: Any, picture: Any) -> Frame:
-    """The picture (H, W, 3), written over by the next call, of what a camera saw: packed colours (1, H, W), alpha 0 where
-    nothing was hit, and forward depths (1, H, W) in m. sky: an array of sky_colors(); picture: (H, W, 3) uint8.
+    """The picture (H, W, 3), written over by the next call, of what a camera saw: packed colours (1, H, W), alpha 0
+    where nothing was hit, and forward depths (1, H, W) in m. sky: an array of sky_colors(); picture: (H, W, 3) uint8.
     """
     wp.launch(
         _finish, dim=picture.shape[:2], inputs=[color, depth, _sight_of(camera), sky], outputs=[picture],

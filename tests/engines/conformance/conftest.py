@@ -64,8 +64,8 @@ def asset(tmp_path: Path) -> Callable[[str, str], Path]:
 
 @pytest.fixture
 def open_engine(engine_name: str) -> Iterator[Make]:
-    """An engine without objects; closed when the next is opened (not every library has two simulations in a process) and
-    at the end of the test.
+    """An engine without objects; closed when the next is opened (not every library has two simulations in a process)
+    and at the end of the test.
     """
     made: list[Engine] = []
 

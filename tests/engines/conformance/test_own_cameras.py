@@ -1,4 +1,4 @@
-"""Newton's own camera: what it draws, and that it needs no GL."""
+"""The cameras that engines bring themselves: what they draw, and that they need no GL."""
 
 from pathlib import Path
 from typing import Any
@@ -6,20 +6,25 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mimickit.util.loading import load_object
+from mimickit.video.camera.camera_rig import CameraPose
+from mimickit.video.config import Quality
 from mimickit.video.errors import VideoError
+from mimickit.video.layout import Rect
 from mimickit.video.snapshot import ActorSpec, Snapshot
 from tests.engines.conformance.conftest import Make, engine_names
 from tests.video.films import PENDULUM_BODIES, pendulum_pose, read_frames, write_pendulum
 
-if "newton" not in engine_names():
-    pytest.skip("the engine newton is not installed, or another was named", allow_module_level=True)
-
+STAGES = {
+    "newton": "mimickit.engines.newton_stage:NewtonStage",
+    "isaac_lab": "mimickit.engines.isaac_lab_stage:IsaacLabStage",
+}
 STILL = {"camera": "still", "position": (0, -4, 1.2), "target": (0, 0, 0.7)}
 
 
-@pytest.fixture
-def engine_name() -> str:
-    return "newton"
+@pytest.fixture(params=[name for name in engine_names() if name in STAGES])
+def engine_name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.fixture
@@ -53,12 +58,8 @@ def test_it_films_without_gl(make: Make, tmp_path: Path, options: dict[str, Any]
         assert np.ptp(ground) < 25  # grey
 
 
-def test_a_ghost_is_seen_through_and_leaves_again(tmp_path: Path) -> None:
-    from mimickit.engines.newton_stage import NewtonStage
-    from mimickit.video.camera.camera_rig import CameraPose
-    from mimickit.video.layout import Rect
-
-    stage = NewtonStage(
+def test_a_ghost_is_seen_through_and_leaves_again(engine_name: str, tmp_path: Path) -> None:
+    stage = load_object(STAGES[engine_name], "test")(
         [ActorSpec(name="p", asset_file=write_pendulum(tmp_path), color=(1.0, 0.05, 0.05))],
         width=128, height=96, device="cpu", ghosts_of=[0],
     )  # fmt: skip
@@ -78,3 +79,18 @@ def test_a_ghost_is_seen_through_and_leaves_again(tmp_path: Path) -> None:
     np.testing.assert_array_equal(draw([]), alone)
     with pytest.raises(VideoError, match="bodies"):
         stage.place(Snapshot(time=0.0, env_id=0, step=0, poses=[]))
+
+
+def test_fine_pictures_have_smooth_edges(engine_name: str, tmp_path: Path) -> None:
+    camera = CameraPose(eye=np.array([0.0, -4.0, 1.2]), target=np.array([0.0, 0.0, 0.7]), fov=45.0)
+    colors = {}
+    for quality in (Quality.STANDARD, Quality.HIGH):
+        actor = ActorSpec(name="p", asset_file=write_pendulum(tmp_path), color=(1.0, 0.05, 0.05))
+        stage = load_object(STAGES[engine_name], "test")(
+            [actor], width=128, height=96, device="cpu", quality=quality
+        )  # fmt: skip
+        stage.place(Snapshot(time=0.0, env_id=0, step=0, poses=[pendulum_pose()]))
+        stage.draw(camera, Rect(0, 0, 128, 96))
+        picture = stage.read()
+        colors[quality] = len(np.unique(picture[red(picture)], axis=0))
+    assert colors[Quality.HIGH] > 1.2 * colors[Quality.STANDARD]
