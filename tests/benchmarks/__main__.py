@@ -1,16 +1,16 @@
 """python -m tests.benchmarks [PART ...]: measures, prints one table; no word means all that is installed."""
 
 import importlib
-import importlib.util
 import os
 import sys
 
 import torch
 
 from tests.benchmarks.timing import Row, table
+from tests.engines.conformance.conftest import is_installed
 
 PARTS = ("engine", "training", "recorder", "films", "callbacks")
-OPTIONAL = {"newton": "newton"}  # by the module that they need
+OPTIONAL = ("newton", "isaac_lab")  # engines with an installation of their own
 
 
 def main(words: list[str]) -> int:
@@ -22,7 +22,7 @@ def main(words: list[str]) -> int:
     os.environ.setdefault("MUJOCO_GL", "egl")  # mujoco.Renderer and Gymnasium choose their GL at import
     torch.set_num_threads(1)
     rows: list[Row] = []
-    installed = [part for part, module in OPTIONAL.items() if importlib.util.find_spec(module)]
+    installed = [part for part in OPTIONAL if is_installed(part)]
     for part in words or (*PARTS, *installed):
         rows += importlib.import_module(f"tests.benchmarks.bench_{part}").run()
     print(table(rows))

@@ -34,10 +34,10 @@ def engine_names() -> list[str]:
     named = os.environ.get("MIMICKIT_ENGINES")
     if named:
         return [name.strip() for name in named.split(",")]
-    return [name for name in ENGINES if name not in NEEDS or _is_installed(name)]
+    return [name for name in ENGINES if name not in NEEDS or is_installed(name)]
 
 
-def _is_installed(engine: str) -> bool:
+def is_installed(engine: str) -> bool:
     """Whether the engine can be made here: a library may be there in a version that it can't use."""
     try:
         resolve(Kind.ENGINE, engine)({}, num_envs=1)

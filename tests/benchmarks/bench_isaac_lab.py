@@ -1,0 +1,164 @@
+"""The Isaac Lab engine against a bare loop of Isaac Lab on the same scene, and its recorder against a bare loop of Isaac
+Lab's renderer. Isaac Lab has one simulation in a process, so that what is compared is built in turns.
+"""
+
+import statistics
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import warp as wp
+
+from mimickit.engines.engine import ControlMode, ObjType
+from mimickit.engines.isaac_lab_engine import IsaacLabEngine
+from mimickit.engines.isaac_lab_stage import IsaacLabStage
+from mimickit.video.camera.camera_rig import CameraPose
+from mimickit.video.config import VideoConfig
+from mimickit.video.layout import Rect
+from mimickit.video.snapshot import Snapshot
+from tests.benchmarks.timing import Row, at_least, in_turns, seconds, within
+
+CHAR_FILE = "data/assets/humanoid/humanoid.xml"
+CONFIG = {"control_mode": "pos", "control_freq": 30, "sim_freq": 120}
+DEVICE = "cuda:0" if torch.cuda.is_available() else "cpu"
+NUM_ENVS, STEPS = (4096, 100) if DEVICE != "cpu" else (16, 20)
+BUILDS = 3
+WIDTH, HEIGHT, FRAMES = 854, 480, 25
+
+
+def standing(num_envs: int, video: VideoConfig | None = None) -> IsaacLabEngine:
+    """Humanoids that hold their pose on the ground."""
+    engine = IsaacLabEngine(CONFIG, num_envs=num_envs, device=DEVICE, video=video)
+    for _ in range(num_envs):
+        engine.create_obj(engine.create_env(), ObjType.ARTICULATED, CHAR_FILE, "humanoid", start_pos=(0, 0, 0.9))
+    engine.initialize_sim()
+    return engine
+
+
+class BareLoop:
+    """Isaac Lab as its users write it: the engine's scene, Isaac Lab's own manager, all substeps in one sim.step()."""
+
+    def __init__(self, scene: Any) -> None:
+        from isaaclab.scene import InteractiveScene
+        from isaaclab.sim import SimulationContext
+        from isaaclab_newton.physics import NewtonMJWarpManager
+
+        from mimickit.engines.isaac_lab_api import open_api
+        from mimickit.engines.isaac_lab_newton import NewtonPhysics
+        from mimickit.engines.isaac_lab_scene import asset_name, scene_config
+
+        api = open_api("newton", DEVICE, "benchmark")
+        physics = NewtonPhysics(scene, ControlMode.POS, substeps=4).config()
+        physics.solver_cfg.class_type = physics.class_type = NewtonMJWarpManager
+        config = api.simulation_config(dt=1 / 30, gravity=(0.0, 0.0, -9.81), physics=physics)
+        self._sim = SimulationContext(config)
+        self._scene = InteractiveScene(
+            scene_config(scene, api, num_envs=NUM_ENVS, spacing=0.0, mode=ControlMode.POS)
+        )
+        self._sim.reset()
+        self._robot = self._scene[asset_name(scene.objects[0])]
+        self._pose = torch.tensor([[0.0, 0.0, 0.9, 0.0, 0.0, 0.0, 1.0]], device=DEVICE).repeat(NUM_ENVS, 1)
+        self._target = torch.zeros(NUM_ENVS, self._robot.num_joints, device=DEVICE)
+
+    def run(self) -> None:
+        robot = self._robot
+        robot.write_root_pose_to_sim_index(root_pose=self._pose)
+        robot.write_root_velocity_to_sim_index(root_velocity=torch.zeros(NUM_ENVS, 6, device=DEVICE))
+        robot.write_joint_position_to_sim_index(position=self._target)
+        robot.write_joint_velocity_to_sim_index(velocity=self._target)
+        for _ in range(STEPS):
+            robot.actuators.target_command.set_position_index(value=self._target)
+            self._scene.write_data_to_sim()
+            self._sim.step(render=False)
+            self._scene.update(1 / 30)
+        wp.synchronize()
+
+    def close(self) -> None:
+        self._sim.clear_instance()
+
+
+def run_engine(engine: IsaacLabEngine, *, whole: bool = True) -> None:
+    """Steps from the start; not whole: without what Engine.step() does for a recorder."""
+    engine.reset_envs(None)
+    target = torch.zeros(engine.get_num_envs(), engine.get_obj_num_dofs(0), device=DEVICE)
+    for _ in range(STEPS):
+        engine.set_cmd(0, target)
+        (engine.step if whole else engine._simulate)()
+    wp.synchronize()
+
+
+def stepping() -> Row:
+    """engine.step against the bare loop."""
+    spent: dict[str, list[float]] = defaultdict(list)
+    for _ in range(BUILDS):
+        engine = standing(NUM_ENVS)
+        scene = engine._scene
+        spent["engine"] += [seconds(lambda: run_engine(engine)) for _ in range(4)][1:]  # noqa: B023  (called at once)
+        engine.close()
+        bare = BareLoop(scene)
+        spent["bare"] += [seconds(bare.run) for _ in range(4)][1:]
+        bare.close()
+    median = {name: statistics.median(times) for name, times in spent.items()}
+    rate = {name: f"{NUM_ENVS * STEPS / time:,.0f} steps/s" for name, time in median.items()}
+    return at_least(
+        f"Isaac Lab: engine.step, {NUM_ENVS} envs, {DEVICE}", measured=rate["engine"],
+        baseline=f"bare Isaac Lab {rate['bare']}", ratio=median["bare"] / median["engine"], bound=0.9,
+    )  # fmt: skip
+
+
+def not_filming(folder: Path) -> Row:
+    """A step of an engine that has filmed and doesn't now, against the simulation alone."""
+    engine = standing(NUM_ENVS, VideoConfig(enabled=True, out_dir=folder, width=64, height=48))
+    with engine.recording():
+        engine.step()
+    spent = in_turns(
+        {"sim": lambda: run_engine(engine, whole=False), "step": lambda: run_engine(engine)}, rounds=25, warmup=2
+    )
+    engine.close()
+    rate = {name: f"{NUM_ENVS * STEPS / time:,.0f} steps/s" for name, time in spent.items()}
+    return within(
+        "Isaac Lab: time with a recorder that is off", measured=rate["step"], baseline=f"no recorder {rate['sim']}",
+        ratio=spent["step"] / spent["sim"], tolerance=0.02,
+    )  # fmt: skip
+
+
+def filming(folder: Path) -> Row:
+    """Frames a second, simulation and encoding included, against Isaac Lab's renderer drawing the scene in a loop."""
+    engine = standing(1, VideoConfig(enabled=True, out_dir=folder, width=WIDTH, height=HEIGHT))
+    stage = IsaacLabStage(engine.stage_actors(0), width=WIDTH, height=HEIGHT, device=DEVICE)
+    stage.place(Snapshot(time=0.0, env_id=0, step=0, poses=engine.body_poses(0)))
+    camera = CameraPose(eye=np.array([0.0, -3.5, 1.1]), target=np.array([0.0, 0.0, 0.9]), fov=45.0)
+    rect = Rect(0, 0, WIDTH, HEIGHT)
+    stage.draw(camera, rect)  # makes the camera's buffers
+    renderer, view = stage._sensor, stage._view(rect)
+    position, orientation = view._where
+
+    def bare() -> None:
+        for index in range(FRAMES):
+            position.assign(np.array([[0.01 * index, -3.5, 1.1]], dtype=np.float32))
+            renderer.update_camera(view._data, position, orientation, None)
+            renderer.render(view._data)
+            view._color.numpy()
+
+    def film() -> None:
+        with engine.recording():
+            for _ in range(FRAMES - 1):
+                engine.set_cmd(0, torch.zeros(1, 28, device=DEVICE))
+                engine.step()
+
+    spent = in_turns({"bare": bare, "recorder": film}, rounds=5)
+    engine.close()
+    rate = {name: f"{FRAMES / time:.1f} frames/s" for name, time in spent.items()}
+    return at_least(
+        f"Isaac Lab: recorder, encoding included, {WIDTH}x{HEIGHT}", measured=rate["recorder"],
+        baseline=f"bare NewtonWarpRenderer {rate['bare']}", ratio=spent["bare"] / spent["recorder"], bound=0.9,
+    )  # fmt: skip
+
+
+def run() -> list[Row]:
+    """All rows of Isaac Lab."""
+    with tempfile.TemporaryDirectory() as folder:
+        return [stepping(), not_filming(Path(folder)), filming(Path(folder))]
