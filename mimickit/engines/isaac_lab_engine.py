@@ -309,9 +309,14 @@ class IsaacLabEngine(SceneEngine):
         return [(pose[:, :3].copy(), pose[:, 3:].copy()) for pose in poses]
 
     def _make_recorder(self, config: VideoConfig) -> VideoRecorder:
-        from mimickit.engines.isaac_lab_recorder import IsaacLabRecorder
+        if self._api.physics == NEWTON:
+            from mimickit.engines.isaac_lab_recorder import IsaacLabRecorder
 
-        return IsaacLabRecorder(self, config, self._device)
+            return IsaacLabRecorder(self, config, self._device)
+        from mimickit.engines.isaac_lab_rtx import RtxFilmer
+        from mimickit.engines.live_recorder import LiveRecorder
+
+        return LiveRecorder(self, config, RtxFilmer(self._sim.context, self._sim.origins))
 
     def close(self) -> None:
         super().close()

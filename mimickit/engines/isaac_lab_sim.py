@@ -5,6 +5,7 @@ import threading
 import weakref
 from typing import Any, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -82,6 +83,16 @@ class IsaacLabSim:
         physics.bind(self.objects)
         self._closed = False  # until here whoever comes next may clear what has failed
         IsaacLabSim._present = weakref.ref(self)
+
+    @property
+    def context(self) -> Any:
+        """Isaac Lab's SimulationContext."""
+        return self._sim
+
+    @property
+    def origins(self) -> np.ndarray:
+        """(num_envs, 3) m: where the environments lie."""
+        return np.asarray(self._scene.env_origins.cpu().numpy())
 
     def advance(self) -> None:
         """One step of the simulation with what was commanded."""

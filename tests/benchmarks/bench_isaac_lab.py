@@ -1,5 +1,5 @@
-"""The Isaac Lab engine against a bare loop of Isaac Lab on the same scene, and its recorder against a bare loop of Isaac
-Lab's renderer. Isaac Lab has one simulation in a process, so that what is compared is built in turns.
+"""The Isaac Lab engine against a bare loop of Isaac Lab on the same scene, and its recorder against a bare loop of
+Isaac Lab's renderer. Isaac Lab has one simulation in a process, so that what is compared is built in turns.
 """
 
 import statistics
