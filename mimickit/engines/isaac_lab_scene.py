@@ -1,6 +1,5 @@
 """The configuration of Isaac Lab's scene: a ground, and for every object an asset and a contact sensor."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from mimickit.engines.isaac_lab_usd import usd_name, usd_of, usd_of_ground
 from mimickit.engines.mujoco_scene import ObjectLayout, Scene
 
 GROUND_PATH = "/World/ground"
-_USD = (".usd", ".usda", ".usdc", ".usdz")
 
 
 def asset_name(obj: ObjectLayout) -> str:
@@ -47,8 +45,7 @@ def _asset(scene: Scene, api: Api, obj: ObjectLayout, mode: ControlMode) -> Any:
     from isaaclab import sim as sim_utils
     from isaaclab.assets import ArticulationCfg, RigidObjectCfg
 
-    file = Path(obj.spec.asset_file)
-    path = file if file.suffix in _USD else usd_of(scene.model, obj)
+    path = usd_of(scene.model, obj)
     place = {
         "prim_path": f"{{ENV_REGEX_NS}}/{asset_name(obj)}",
         "spawn": sim_utils.UsdFileCfg(usd_path=str(path), activate_contact_sensors=not obj.spec.is_visual),

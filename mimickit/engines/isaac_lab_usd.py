@@ -15,7 +15,7 @@ from typing import Any
 
 import mujoco
 import numpy as np
-from pxr import Gf, Sdf, Usd, UsdGeom, UsdPhysics, UsdShade, Vt
+from pxr import Gf, Sdf, Usd, UsdGeom, UsdPhysics, UsdShade, Vt  # noqa: TID253  (imported by the Isaac Lab engine alone)
 
 from mimickit.engines.mujoco_scene import GROUND, ObjectLayout
 
@@ -23,6 +23,8 @@ _VERSION = 4  # of what is written: files of other versions in the cache are lef
 _GEOM, _JOINT = mujoco.mjtGeom, mujoco.mjtJoint
 _PER_ITEM = {"body": "nbody", "jnt": "njnt", "dof": "nv", "geom": "ngeom", "mat": "nmat"}
 _AXES = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
+_USD = (".usd", ".usda", ".usdc", ".usdz")
+_JOINTS = (UsdPhysics.RevoluteJoint, UsdPhysics.SphericalJoint)  # that are here what they are to the character
 _ROUND = 1e-6  # of a unit axis's components
 
 
@@ -34,10 +36,32 @@ def cache_folder() -> Path:
 
 
 def usd_of(mj: Any, obj: ObjectLayout) -> Path:
-    """The USD file of an object of a scene; written if the cache doesn't have it."""
+    """The USD file of an object of a scene: its own, or a conversion, written if the cache doesn't have it."""
+    if is_taken_as_it_is(obj):
+        return Path(obj.spec.asset_file)
     bodies = range(mj.nbody)[obj.bodies]
     key = _content_key(mj, bodies, f"{obj.spec.name} {obj.is_free}")
     return _cached(f"{usd_name(Path(obj.spec.asset_file).stem)}_{key}", lambda stage: _write_object(stage, mj, obj))
+
+
+def is_taken_as_it_is(obj: ObjectLayout) -> bool:
+    """Whether Isaac Lab can have the character's file: USD in metres with z up, an articulation whose bodies and joints
+    have the names that the character knows, and nothing asked of it that the file doesn't say.
+    """
+    spec, info = obj.spec, obj.info
+    file = Path(spec.asset_file)
+    if file.suffix.lower() not in _USD or spec.is_visual or spec.fix_root or not spec.enable_self_collisions:
+        return False
+    stage = Usd.Stage.Open(str(file))
+    if UsdGeom.GetStageMetersPerUnit(stage) != 1.0 or UsdGeom.GetStageUpAxis(stage) != UsdGeom.Tokens.z:
+        return False
+    prims = list(stage.Traverse())
+    bodies = [prim.GetName() for prim in prims if prim.HasAPI(UsdPhysics.RigidBodyAPI)]
+    joints = {prim.GetName() for prim in prims if any(prim.IsA(kind) for kind in _JOINTS)}
+    roots = [prim for prim in prims if prim.HasAPI(UsdPhysics.ArticulationRootAPI)]
+    moving = {joint.name for joint in info.joints if joint.dof_dim}
+    is_whole = sorted(bodies) == sorted(body.name for body in info.bodies) and moving <= joints
+    return bool(stage.GetDefaultPrim()) and is_whole and len(roots) == (len(bodies) > 1)
 
 
 def usd_of_ground(mj: Any) -> Path:

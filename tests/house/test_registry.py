@@ -17,7 +17,7 @@ def test_every_built_in_name_resolves():
 def test_an_unknown_name_is_refused_with_the_nearest():
     with pytest.raises(ConfigError, match=r"env\.yaml: env_name: unknown env 'deepmimik'; did you mean 'deepmimic'"):
         resolve(Kind.ENV, "deepmimik", "env.yaml: env_name")
-    with pytest.raises(ConfigError, match=r"unknown engine 'isaac_gym'.*mujoco.*package\.module:Class"):
+    with pytest.raises(ConfigError, match=r"unknown engine 'isaac_gym'; did.*'isaac_lab'.*package\.module:Class"):
         resolve(Kind.ENGINE, "isaac_gym")
 
 

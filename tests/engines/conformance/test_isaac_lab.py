@@ -7,10 +7,13 @@ import numpy as np
 import pytest
 import torch
 
+from mimickit.anim.mjcf import read_mjcf
 from mimickit.engines.engine import Engine, ObjType
 from mimickit.engines.isaac_lab_names import INSTALL
 from mimickit.registry import Kind, resolve
 from mimickit.util.keys import ConfigError
+from mimickit.util.rotations import exp_map_to_quat
+from tests.anim.usd_robots import UsdRobot
 from tests.engines.conformance.conftest import HUMANOID, Make, engine_names
 
 if "isaac_lab" not in engine_names():
@@ -171,3 +174,35 @@ def test_the_install_lines_are_those_of_the_requirements_file() -> None:
     text = Path("requirements-isaaclab.txt").read_text()
     for line in INSTALL.split(", then "):
         assert line in text
+
+
+@pytest.mark.usefixtures("cache")
+def test_usd_is_taken_as_it_is_where_it_says_all(make: Make, cache: Path, tmp_path: Path) -> None:
+    from pxr import UsdPhysics
+
+    robot = UsdRobot(tmp_path / "leg.usda")
+    UsdPhysics.ArticulationRootAPI.Apply(robot.stage.GetDefaultPrim())
+    hip = robot.body("hip", (0, 0, 0), mass=2.0, inertia=(0.02, 0.02, 0.02))
+    thigh = robot.body("thigh", (0, 0, -0.2), mass=1.0, inertia=(0.01, 0.01, 0.001))
+    arm = robot.body("arm", (0, 0, 0.2), mass=0.5, inertia=(0.01, 0.01, 0.001))
+    robot.shape(hip, "Sphere", radius=0.1)
+    knee = robot.joint("z_hip", "Revolute", (hip, thigh), (0, 0, -0.1), (0, 0, 0.1), axis="Y")
+    robot.drive(knee, 1.0, 0.1, 30.0)
+    robot.joint("a_shoulder", "Revolute", (hip, arm), (0, 0, 0.1), (0, 0, -0.1), axis="X")
+    path = robot.save()
+    engine = make(path, n=1, mode="pos", start_pos=(0, 0, 2))
+    assert [file.name.partition("_")[0] for file in cache.iterdir()] == ["ground"]
+    dofs = {joint.name: joint.dof_start for joint in read_mjcf(path).joints}
+    dof = torch.zeros(1, 2)
+    dof[0, dofs["z_hip"]], dof[0, dofs["a_shoulder"]] = 0.5, -0.3
+    engine.set_dof_pos(None, 0, dof)
+    rot = dict(zip(engine.get_obj_body_names(0), engine.get_body_rot(0)[0], strict=True))
+    for body, about, angle in (("thigh", [0.0, 1.0, 0.0], 0.5), ("arm", [1.0, 0.0, 0.0], -0.3)):
+        expected = exp_map_to_quat(angle * torch.tensor(about))
+        torch.testing.assert_close(rot[body], expected, atol=1e-5, rtol=0.0)
+    engine.set_cmd(0, engine.get_dof_pos(0))
+    engine.step()
+    assert engine.get_root_vel(0)[0, 2] == pytest.approx(-9.81 / 30, rel=0.05)
+    assert engine.get_obj_mass(0) == pytest.approx(3.5)
+    assert make(path, n=1, mode="pos", fix_root=True).get_obj_mass(0) == pytest.approx(3.5)  # which is converted
+    assert len(list(cache.iterdir())) == 2
