@@ -22,6 +22,7 @@ class Api:
     """Isaac Lab 3.x. Quaternions are x y z w; what an asset's `data` holds are arrays with a torch view."""
 
     quat_order = (0, 1, 2, 3)  # takes Isaac Lab's to x y z w
+    limit_name = "joint_effort_limit"
 
     def __init__(self, physics: str, device: str) -> None:
         """physics: newton or physx, which needs Kit: it is started here."""
@@ -41,11 +42,11 @@ class Api:
 
         return SimulationCfg(dt=dt, device=self.device, gravity=gravity, physics=physics)
 
-    def actuator(self, names: list[str], **options: Any) -> Any:
-        """A drive inside the solver for joints of these names."""
+    def actuator(self, names: list[str], *, effort_limit: dict[str, float], **options: Any) -> Any:
+        """A drive inside the solver for joints of these names; effort_limit in N m."""
         from isaaclab.actuators import ImplicitActuatorCfg
 
-        return ImplicitActuatorCfg(joint_names_expr=names, **options)
+        return ImplicitActuatorCfg(joint_names_expr=names, **{self.limit_name: effort_limit}, **options)
 
     # ------------------------------------------------------------------ values
 
@@ -84,6 +85,10 @@ class Api:
         """Targets (num_envs, D) of the drives in the asset's own order; kind: position, velocity or effort."""
         getattr(asset.actuators.target_command, f"set_{kind}_index")(value=values)
 
+    def sensed_bodies(self, sensor: Any) -> list[str]:
+        """Names of the bodies of a contact sensor, in its order."""
+        return list(sensor.sensor_names)
+
     def applied_effort(self, asset: Any) -> Tensor:
         """(num_envs, D) N m in the asset's own order, as Isaac Lab works it out."""
         return self.tensor(asset.actuators.applied_effort)
@@ -101,6 +106,7 @@ class Api2(Api):
     """Isaac Lab 2.x: Kit and PhysX always; quaternions w x y z; plain tensors; positional writers."""
 
     quat_order = (1, 2, 3, 0)
+    limit_name = "effort_limit_sim"
 
     def _launch(self) -> None:
         from isaaclab.app import AppLauncher
@@ -129,6 +135,9 @@ class Api2(Api):
 
     def command(self, asset: Any, kind: str, values: Tensor) -> None:
         getattr(asset, f"set_joint_{kind}_target")(values)
+
+    def sensed_bodies(self, sensor: Any) -> list[str]:
+        return list(sensor.body_names)
 
     def applied_effort(self, asset: Any) -> Tensor:
         return asset.data.applied_torque

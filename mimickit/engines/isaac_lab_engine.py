@@ -151,7 +151,7 @@ class IsaacLabEngine(SceneEngine):
         if self._control_mode is ControlMode.PD_EXPLICIT:
             item, (kp, kd) = self._sim.objects[obj_id], self._pd_gains[obj_id]
             now = item.dof_pos()
-            error, balls = torque - now, torch.from_numpy(self._objs[obj_id].ball_dofs).to(self._device)
+            error, balls = torque - now, item.balls
             turn = quat_mul(quat_conjugate(exp_map_to_quat(now[:, balls])), exp_map_to_quat(torque[:, balls]))
             error[:, balls] = quat_to_exp_map(turn)
             torque = kp * error - kd * item.dof_vel()

@@ -29,8 +29,8 @@ def dof_names(obj: ObjectLayout) -> list[str]:
 class SimObject:
     """An asset of the scene; n is len(ids), B bodies, D dofs."""
 
-    def __init__(self, api: Api, obj: ObjectLayout, asset: Any, contacts: Any, origins: Tensor) -> None:
-        """contacts: its contact sensor, None for what touches nothing; origins: (num_envs, 3) m."""
+    def __init__(self, api: Api, obj: ObjectLayout, asset: Any, contacts: Sequence[Any], origins: Tensor) -> None:
+        """contacts: its contact sensors, none for what touches nothing; origins: (num_envs, 3) m."""
         self._api, self.obj, self.asset, self._contacts, self._origins = api, obj, asset, contacts, origins
         device = api.device
         bodies = usd_names(body.name for body in obj.info.bodies)
@@ -41,11 +41,11 @@ class SimObject:
         self.dofs = _positions(dof_names(obj), found, obj, "joints").to(device)
         self._back = torch.argsort(self.dofs)
         self._back_bodies = torch.argsort(self._bodies)
-        self._balls = torch.from_numpy(obj.ball_dofs).to(device)  # (balls, 3)
+        self.balls = torch.from_numpy(obj.ball_dofs).to(device)  # (balls, 3)
         self._frame: Tensor | None = None
-        if contacts is not None:
-            self._touched = _positions(bodies, contacts.sensor_names or contacts.body_names, obj, "contact sensors")
-            self._touched = self._touched.to(device)
+        if contacts:
+            sensed = [name for sensor in contacts for name in self._api.sensed_bodies(sensor)]
+            self._touched = _positions(bodies, sensed, obj, "contact sensors").to(device)
 
     def place_by(self, frame: Tensor, moved: Callable[[], None]) -> None:
         """A fixed root stands where a view (num_envs, 7) of the physics says; moved() is called after a change."""
@@ -90,12 +90,13 @@ class SimObject:
 
     def contact_forces(self) -> tuple[Tensor, Tensor]:
         """(num_envs, B, 3) each: all contacts', and the ground's."""
-        if self._contacts is None:
+        if not self._contacts:
             none = torch.zeros(len(self._origins), len(self._bodies), 3, device=self._api.device)
             return none, none.clone()
-        data = self._contacts.data
-        total = self._api.tensor(data.net_forces_w)[:, self._touched]
-        return total, self._api.tensor(data.force_matrix_w)[:, self._touched].sum(dim=2)
+        data = [sensor.data for sensor in self._contacts]
+        total = torch.cat([self._api.tensor(of.net_forces_w) for of in data], dim=1)
+        ground = torch.cat([self._api.tensor(of.force_matrix_w)[:, :, 0] for of in data], dim=1)
+        return total[:, self._touched], ground[:, self._touched]
 
     def mass(self) -> float:
         """Of all bodies (kg)."""
@@ -122,8 +123,8 @@ class SimObject:
         if not self._num_dofs:
             return
         position = position.clone()
-        balls = position[:, self._balls]
-        position[:, self._balls] = quat_to_exp_map(exp_map_to_quat(balls))  # what is read back is at most pi long
+        balls = position[:, self.balls]
+        position[:, self.balls] = quat_to_exp_map(exp_map_to_quat(balls))  # what is read back is at most pi long
         self._api.write_joint_position(self.asset, position[:, self._back], ids.int())
 
     def set_dof_vel(self, ids: Tensor, velocity: Tensor) -> None:
@@ -146,22 +147,22 @@ class SimObject:
 
     def to_child(self, values: Tensor) -> Tensor:
         """Vectors (num_envs, D) of ball joints, out of the parents' frames, in place."""
-        if len(self._balls):
+        if len(self.balls):
             turn = quat_conjugate(self._ball_quats())
-            values[:, self._balls] = quat_rotate(turn, values[:, self._balls])
+            values[:, self.balls] = quat_rotate(turn, values[:, self.balls])
         return values
 
     def to_parent(self, values: Tensor, ids: Tensor | None = None) -> Tensor:
         """A copy of vectors (n, D), those of ball joints in the parents' frames."""
-        if not len(self._balls):
+        if not len(self.balls):
             return values
         turn, values = self._ball_quats(), values.clone()
-        values[:, self._balls] = quat_rotate(turn if ids is None else turn[ids], values[:, self._balls])
+        values[:, self.balls] = quat_rotate(turn if ids is None else turn[ids], values[:, self.balls])
         return values
 
     def _ball_quats(self) -> Tensor:
         """(num_envs, balls, 4)."""
-        return exp_map_to_quat(self.dof_pos()[:, self._balls])
+        return exp_map_to_quat(self.dof_pos()[:, self.balls])
 
 
 def _positions(names: Sequence[str], found: Sequence[str], obj: ObjectLayout, what: str) -> Tensor:

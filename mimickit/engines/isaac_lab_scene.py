@@ -8,7 +8,7 @@ from mimickit.engines.engine import ControlMode
 from mimickit.engines.isaac_lab_api import Api
 from mimickit.engines.isaac_lab_names import NEWTON
 from mimickit.engines.isaac_lab_object import dof_names
-from mimickit.engines.isaac_lab_usd import usd_name, usd_of, usd_of_ground
+from mimickit.engines.isaac_lab_usd import usd_name, usd_names, usd_of, usd_of_ground
 from mimickit.engines.mujoco_scene import ObjectLayout, Scene
 
 GROUND_PATH = "/World/ground"
@@ -19,9 +19,14 @@ def asset_name(obj: ObjectLayout) -> str:
     return f"obj_{usd_name(obj.spec.name)}"
 
 
-def sensor_name(obj: ObjectLayout) -> str:
-    """What its contact sensor is called."""
-    return f"{asset_name(obj)}_contacts"
+def sensor_names(api: Api, obj: ObjectLayout) -> list[str]:
+    """What its contact sensors are called: one with Newton, one a body with PhysX, which tells the ground from the rest
+    for single bodies only.
+    """
+    if obj.spec.is_visual:
+        return []
+    bodies = [".*"] if api.physics == NEWTON else usd_names(body.name for body in obj.info.bodies)
+    return [f"{asset_name(obj)}_contacts_{number}" for number, _ in enumerate(bodies)]
 
 
 def scene_config(scene: Scene, api: Api, *, num_envs: int, spacing: float, mode: ControlMode) -> Any:
@@ -37,7 +42,8 @@ def scene_config(scene: Scene, api: Api, *, num_envs: int, spacing: float, mode:
     for obj in scene.objects:
         setattr(config, asset_name(obj), _asset(scene, api, obj, mode))
         if not obj.spec.is_visual:
-            setattr(config, sensor_name(obj), _contacts(api, obj))
+            for name, sensor in zip(sensor_names(api, obj), _contacts(api, obj), strict=True):
+                setattr(config, name, sensor)
     return config
 
 
@@ -80,7 +86,7 @@ def _drives(api: Api, obj: ObjectLayout, mode: ControlMode) -> Any:
         damping=each(kd),
         armature=each(armature),
         friction=each(np.zeros_like(friction) if obj.spec.is_visual else friction),
-        effort_limit_sim=each(_per_dof(obj, "torque_limit")),
+        effort_limit=each(_per_dof(obj, "torque_limit")),
     )
 
 
@@ -94,12 +100,13 @@ def _largest(obj: ObjectLayout, name: str) -> np.ndarray:
     return np.concatenate([np.zeros(0), *found])
 
 
-def _contacts(api: Api, obj: ObjectLayout) -> Any:
-    from isaaclab.sensors import ContactSensorCfg
-
-    options: dict[str, Any] = {"prim_path": f"{{ENV_REGEX_NS}}/{asset_name(obj)}/.*"}
+def _contacts(api: Api, obj: ObjectLayout) -> list[Any]:
+    path, ground = f"{{ENV_REGEX_NS}}/{asset_name(obj)}", [f"{GROUND_PATH}/plane"]
     if api.physics == NEWTON:
         from isaaclab_newton.sensors import ContactSensorCfg as NewtonContactSensorCfg
 
-        return NewtonContactSensorCfg(filter_shape_prim_expr=[f"{GROUND_PATH}/plane"], **options)
-    return ContactSensorCfg(filter_prim_paths_expr=[f"{GROUND_PATH}/plane"], **options)
+        return [NewtonContactSensorCfg(prim_path=f"{path}/.*", filter_shape_prim_expr=ground)]
+    from isaaclab.sensors import ContactSensorCfg
+
+    bodies = usd_names(body.name for body in obj.info.bodies)
+    return [ContactSensorCfg(prim_path=f"{path}/{body}", filter_prim_paths_expr=ground) for body in bodies]

@@ -1,7 +1,6 @@
 """Isaac Lab's simulation of a scene. Isaac Lab has one in a process: the next can be made when this one is closed."""
 
 import contextlib
-import threading
 import weakref
 from typing import Any, Protocol
 
@@ -13,11 +12,9 @@ from mimickit.engines.engine import ControlMode
 from mimickit.engines.isaac_lab_api import Api
 from mimickit.engines.isaac_lab_names import NEWTON
 from mimickit.engines.isaac_lab_object import SimObject
-from mimickit.engines.isaac_lab_scene import asset_name, scene_config, sensor_name
+from mimickit.engines.isaac_lab_scene import asset_name, scene_config, sensor_names
 from mimickit.engines.mujoco_scene import Scene
-
-LOCK = threading.Lock()
-"""Held while a first step is captured as a graph: whatever another thread launches meanwhile would get into it."""
+from mimickit.engines.warp_lock import WARP_LOCK
 
 
 class Physics(Protocol):
@@ -70,16 +67,15 @@ class IsaacLabSim:
         self._sim = SimulationContext(api.simulation_config(dt=dt, gravity=gravity, physics=physics.config()))
         physics.prepare(self._sim)
         self._scene = InteractiveScene(scene_config(scene, api, num_envs=num_envs, spacing=spacing, mode=mode))
-        with LOCK:
+        with WARP_LOCK:
             self._sim.reset()
         origins = self._scene.env_origins.to(torch.float32)
         self.objects = [
             SimObject(
-                api, obj, self._scene[asset_name(obj)],
-                None if obj.spec.is_visual else self._scene[sensor_name(obj)], origins,
+                api, obj, self._scene[asset_name(obj)], [self._scene[name] for name in sensor_names(api, obj)], origins
             )
             for obj in scene.objects
-        ]  # fmt: skip
+        ]
         physics.bind(self.objects)
         self._closed = False  # until here whoever comes next may clear what has failed
         IsaacLabSim._present = weakref.ref(self)
@@ -97,9 +93,9 @@ class IsaacLabSim:
     def advance(self) -> None:
         """One step of the simulation with what was commanded."""
         self._scene.write_data_to_sim()
-        with LOCK if self._is_new else contextlib.nullcontext():
+        with WARP_LOCK if self._is_new else contextlib.nullcontext():
             self._sim.step(render=False)
-        self._is_new = False
+        self._is_new = False  # a first step is captured as a graph
         self._scene.update(self._dt)
 
     def close(self) -> None:

@@ -4,7 +4,6 @@ Everything that lives here is a torch tensor that shares its memory with Newton'
 """
 
 import contextlib
-import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,9 +15,7 @@ from torch import Tensor
 
 from mimickit.engines.mujoco_scene import ObjectLayout, Scene
 from mimickit.engines.newton_scene import build_model
-
-WARP_LOCK = threading.Lock()
-"""Held while launches are captured: whatever another thread launches meanwhile would get into the graph."""
+from mimickit.engines.warp_lock import WARP_LOCK
 
 _CONTACTS_A_BODY = 6  # room for contacts, by number of bodies that may touch something
 _MIN_CONTACTS = 32

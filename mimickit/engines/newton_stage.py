@@ -15,7 +15,7 @@ import numpy as np
 import warp as wp  # noqa: TID253
 
 from mimickit.engines.newton_scene import add_geom
-from mimickit.engines.newton_sim import WARP_LOCK
+from mimickit.engines.warp_lock import WARP_LOCK
 from mimickit.video import palette
 from mimickit.video.camera.camera_rig import CameraPose, SubjectSize
 from mimickit.video.config import Quality

@@ -206,3 +206,24 @@ def test_usd_is_taken_as_it_is_where_it_says_all(make: Make, cache: Path, tmp_pa
     assert engine.get_obj_mass(0) == pytest.approx(3.5)
     assert make(path, n=1, mode="pos", fix_root=True).get_obj_mass(0) == pytest.approx(3.5)  # which is converted
     assert len(list(cache.iterdir())) == 2
+
+
+def test_environments_that_stand_side_by_side_have_their_own_origins() -> None:
+    engine = resolve(Kind.ENGINE, "isaac_lab")({"control_mode": "pos", "env_spacing": 4.0}, num_envs=3)
+    for env in range(3):
+        engine.create_env()
+        engine.create_obj(env, ObjType.ARTICULATED, HUMANOID, "thing", start_pos=(env, 0.0, 0.9))
+    engine.initialize_sim()
+    expected = torch.tensor([[0.0, 0.0, 0.9], [1.0, 0.0, 0.9], [2.0, 0.0, 0.9]])
+    for found in (engine.get_root_pos(0), engine.get_body_pos(0)[:, 0]):
+        torch.testing.assert_close(found, expected, atol=1e-5, rtol=0.0)
+    state = engine.get_state()
+    engine.set_root_pos(torch.tensor([2]), 0, torch.tensor([7.0, 1.0, 0.9]))
+    torch.testing.assert_close(engine.body_poses(2)[0][0][0], np.array([7.0, 1.0, 0.9]), atol=1e-5, rtol=0.0)
+    engine.set_state(state)
+    engine.set_cmd(0, engine.get_dof_pos(0))
+    for _ in range(10):
+        engine.step()
+    assert float(engine.get_root_pos(0)[:, 2].min()) > 0.7  # it stands on the ground
+    assert float((engine.get_root_pos(0) - expected)[:, :2].abs().max()) < 0.1
+    engine.close()
