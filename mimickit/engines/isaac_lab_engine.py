@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from mimickit.engines.engine import ControlMode
-from mimickit.engines.isaac_lab_api import open_api
-from mimickit.engines.isaac_lab_names import NEWTON
+from mimickit.engines.isaac_lab.api import open_api
+from mimickit.engines.isaac_lab.names import NEWTON
 from mimickit.engines.mujoco_scene import Scene
 from mimickit.engines.scene_engine import SceneEngine
 from mimickit.engines.video_recorder import VideoRecorder
@@ -52,18 +52,18 @@ class IsaacLabEngine(SceneEngine):
         return "isaac_lab"
 
     def _build_sim(self, scene: Scene) -> None:
-        from mimickit.engines.isaac_lab_sim import IsaacLabSim, Physics
+        from mimickit.engines.isaac_lab.sim import IsaacLabSim, Physics
 
         _log.info("building Isaac Lab's simulation; the first time, its kernels are compiled: a minute or two")
         physics: Physics
         mode, at_once = self._control_mode, 1
         if self._api.physics == NEWTON:
-            from mimickit.engines.isaac_lab_newton import NewtonPhysics
+            from mimickit.engines.isaac_lab.newton_physics import NewtonPhysics
 
             at_once = self._sim_steps if mode in _AT_ONCE else 1
             physics = NewtonPhysics(scene, mode, substeps=at_once, max_contacts=self._max_contacts)
         else:
-            from mimickit.engines.isaac_lab_physx import PhysxPhysics
+            from mimickit.engines.isaac_lab.physx_physics import PhysxPhysics
 
             physics = PhysxPhysics(self._api)
         self._advances = self._sim_steps // at_once
@@ -77,7 +77,6 @@ class IsaacLabEngine(SceneEngine):
     def _make_buffers(self) -> None:
         n, device = self._num_envs, self._device
         self._time = torch.zeros(n, dtype=torch.float64, device=device)
-        self._failed = torch.zeros(n, dtype=torch.bool, device=device)
         self._pushed: set[int] = set()
         dofs = [obj.info.num_dofs for obj in self._objs]
         bodies = [len(obj.info.bodies) for obj in self._objs]
@@ -158,17 +157,9 @@ class IsaacLabEngine(SceneEngine):
         return torque.clamp(-limit, limit)
 
     def _restart_failed(self) -> None:
-        """Find the simulations that diverged and put them back; the others have gone on undisturbed."""
         # a comparison with what is not a number is false; a command that is none would be clipped to a limit
         good = [(values.abs() < _TOO_FAR).all(dim=1) for values in (*self._physics.is_sound(), *self._cmd)]
-        self._failed = ~torch.stack(good).all(dim=0)
-        if bool(self._failed.any()):
-            ids = self._failed.nonzero()[:, 0]
-            self._tell_of_failure(ids.tolist())
-            self.reset_envs(ids)
-
-    def get_sim_failed(self) -> Tensor:
-        return self._failed.clone()
+        self._restart(~torch.stack(good).all(dim=0))
 
     # ------------------------------------------------------------------ facts
 
@@ -313,7 +304,7 @@ class IsaacLabEngine(SceneEngine):
             from mimickit.engines.isaac_lab_recorder import IsaacLabRecorder
 
             return IsaacLabRecorder(self, config, self._device)
-        from mimickit.engines.isaac_lab_rtx import RtxFilmer
+        from mimickit.engines.isaac_lab.rtx import RtxFilmer
         from mimickit.engines.live_recorder import LiveRecorder
 
         return LiveRecorder(self, config, RtxFilmer(self._sim.context, self._sim.origins))

@@ -25,6 +25,6 @@ class WarpFilmer(SensorFilmer):
     """As Newton's, with Isaac Lab's renderer."""
 
     def _stage_class(self) -> Any:
-        from mimickit.engines.isaac_lab_stage import IsaacLabStage
+        from mimickit.engines.isaac_lab.stage import IsaacLabStage
 
         return IsaacLabStage

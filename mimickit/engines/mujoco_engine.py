@@ -52,7 +52,7 @@ class MujocoEngine(SceneEngine):
         self._batch = Batch(scene.model, self._num_envs, self._num_threads, persistent=True)
         self._bind_state()
         self._dirty = np.zeros(self._num_envs, dtype=bool)
-        self._failed = np.zeros(self._num_envs, dtype=bool)
+        self._bad = np.zeros(self._num_envs, dtype=bool)
         self._warnings_seen = self._batch.warning[:, _BAD, 1].copy()
         self._pushed = False
         self._cache: dict[tuple[str, int], Tensor] = {}
@@ -96,7 +96,7 @@ class MujocoEngine(SceneEngine):
 
     def _simulate(self) -> None:
         self._flush()
-        self._failed[:] = False
+        self._bad[:] = False
         if self._control_mode is ControlMode.PD_EXPLICIT:
             for _ in range(self._sim_steps):
                 self._apply_explicit_pd()
@@ -112,15 +112,15 @@ class MujocoEngine(SceneEngine):
         try:
             self._batch.step(nstep=steps, stage=_STAGE_VEL)
         except SimulationError as error:
-            self._failed[error.ids] = True
+            self._bad[error.ids] = True
         self._cache.clear()
 
     def _restart_failed(self) -> None:
         """Find the simulations that diverged and put them back; the others have gone on undisturbed."""
-        self._failed |= (self._batch.warning[:, _BAD, 1] > self._warnings_seen).any(axis=1)
-        self._failed |= ~(np.isfinite(self._qpos).all(axis=1) & np.isfinite(self._qvel).all(axis=1))
-        if self._failed.any():
-            ids = np.flatnonzero(self._failed)
+        self._bad |= (self._batch.warning[:, _BAD, 1] > self._warnings_seen).any(axis=1)
+        self._bad |= ~(np.isfinite(self._qpos).all(axis=1) & np.isfinite(self._qvel).all(axis=1))
+        if self._bad.any():
+            ids = np.flatnonzero(self._bad)
             self._tell_of_failure(ids.tolist())
             self._batch.reset(ids, stage=mujoco.mjtStage.mjSTAGE_NONE.value)  # its warnings too
             self.reset_envs(torch.from_numpy(ids))
@@ -140,7 +140,7 @@ class MujocoEngine(SceneEngine):
             self._ctrl[:, obj.actuators] = (kp * error - kd * vel).numpy()
 
     def get_sim_failed(self) -> Tensor:
-        return torch.from_numpy(self._failed.copy()).to(self._device)
+        return torch.from_numpy(self._bad.copy()).to(self._device)
 
     # ------------------------------------------------------------------ facts
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from mimickit.engines.engine import ControlMode
 from mimickit.engines.mujoco_scene import ObjectLayout, Scene
-from mimickit.engines.newton_joints import Joints
+from mimickit.engines.newton.joints import Joints
 from mimickit.engines.scene_engine import SceneEngine
 from mimickit.engines.video_recorder import VideoRecorder
 from mimickit.util.keys import ConfigError, as_int
@@ -47,7 +47,7 @@ class NewtonEngine(SceneEngine):
         return "newton"
 
     def _build_sim(self, scene: Scene) -> None:
-        from mimickit.engines.newton_sim import NewtonSim
+        from mimickit.engines.newton.sim import NewtonSim
 
         _log.info("building the Newton simulation; the first time, its kernels are compiled, which takes a minute")
         self._joints = [Joints(obj, self._device) for obj in self._objs]
@@ -62,7 +62,6 @@ class NewtonEngine(SceneEngine):
         )
         self.set_gravity(scene.model.opt.gravity)
         self._time = torch.zeros(self._num_envs, dtype=torch.float64, device=self._device)
-        self._failed = torch.zeros(self._num_envs, dtype=torch.bool, device=self._device)
         self._pushed = False
         self._start_q, self._start_frames = self._make_start_state()
 
@@ -107,18 +106,10 @@ class NewtonEngine(SceneEngine):
         self._restart_failed()
 
     def _restart_failed(self) -> None:
-        """Find the simulations that diverged and put them back; the others have gone on undisturbed."""
         sim = self._sim
         # a comparison with what is not a number is false; a command that is none would be clipped to a limit
         good = [(values.abs() < _TOO_FAR).all(dim=1) for values in (sim.q, sim.qd, sim.ctrl)]
-        self._failed = ~(good[0] & good[1] & good[2])
-        if bool(self._failed.any()):
-            ids = self._failed.nonzero()[:, 0]
-            self._tell_of_failure(ids.tolist())
-            self.reset_envs(ids)
-
-    def get_sim_failed(self) -> Tensor:
-        return self._failed.clone()
+        self._restart(~(good[0] & good[1] & good[2]))
 
     # ------------------------------------------------------------------ facts
 

@@ -53,6 +53,6 @@ class SensorFilmer(StageFilmer):
 
     def _stage_class(self) -> Any:
         """What draws."""
-        from mimickit.engines.newton_stage import NewtonStage
+        from mimickit.engines.newton.stage import NewtonStage
 
         return NewtonStage

@@ -29,6 +29,7 @@ class SceneEngine(Engine):
         self._builder = SceneBuilder(num_envs)
         self._scene: Scene | None = None
         self._objs: tuple[ObjectLayout, ...] = ()
+        self._failed = torch.zeros(num_envs, dtype=torch.bool, device=self._device)
         self._told_of_failure = False
 
     # ------------------------------------------------------------------ building
@@ -99,6 +100,17 @@ class SceneEngine(Engine):
             _log.warning("%d of %d simulations diverged, the first of them %d, and were put back to their start "
                          "(said once; get_sim_failed() tells of each step)",
                          len(env_ids), self._num_envs, env_ids[0])  # fmt: skip
+
+    def _restart(self, failed: Tensor) -> None:
+        """Put simulations back (num_envs,) bool that diverged; the others have gone on undisturbed."""
+        self._failed = failed
+        if bool(failed.any()):
+            ids = failed.nonzero()[:, 0]
+            self._tell_of_failure(ids.tolist())
+            self.reset_envs(ids)
+
+    def get_sim_failed(self) -> Tensor:
+        return self._failed.clone()
 
     # ------------------------------------------------------------------ facts
 

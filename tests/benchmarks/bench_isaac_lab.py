@@ -13,8 +13,8 @@ import torch
 import warp as wp
 
 from mimickit.engines.engine import ControlMode, ObjType
+from mimickit.engines.isaac_lab.stage import IsaacLabStage
 from mimickit.engines.isaac_lab_engine import IsaacLabEngine
-from mimickit.engines.isaac_lab_stage import IsaacLabStage
 from mimickit.video.camera.camera_rig import CameraPose
 from mimickit.video.config import VideoConfig
 from mimickit.video.layout import Rect
@@ -47,9 +47,9 @@ class BareLoop:
         from isaaclab.sim import SimulationContext
         from isaaclab_newton.physics import NewtonMJWarpManager
 
-        from mimickit.engines.isaac_lab_api import open_api
-        from mimickit.engines.isaac_lab_newton import NewtonPhysics
-        from mimickit.engines.isaac_lab_scene import asset_name, scene_config
+        from mimickit.engines.isaac_lab.api import open_api
+        from mimickit.engines.isaac_lab.newton_physics import NewtonPhysics
+        from mimickit.engines.isaac_lab.scene import asset_name, scene_config
 
         api = open_api("newton", DEVICE, "benchmark")
         physics = NewtonPhysics(scene, ControlMode.POS, substeps=4).config()

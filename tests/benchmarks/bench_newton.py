@@ -9,9 +9,9 @@ import torch
 import warp as wp
 
 from mimickit.engines.engine import ObjType
+from mimickit.engines.newton.scene import build_model
+from mimickit.engines.newton.stage import NewtonStage
 from mimickit.engines.newton_engine import NewtonEngine
-from mimickit.engines.newton_scene import build_model
-from mimickit.engines.newton_stage import NewtonStage
 from mimickit.video.config import VideoConfig
 from tests.benchmarks.timing import Row, at_least, in_turns, within
 

@@ -36,7 +36,6 @@ class OwnRecorder(VideoRecorder):
 class OwnEngine(SceneEngine):
     def __init__(self, config: Any, *, num_envs: int, **options: Any) -> None:
         super().__init__(config, num_envs=num_envs, **options)
-        self._failed = torch.zeros(num_envs, dtype=torch.bool)
         self._targets: dict[int, np.ndarray] = {}
 
     # ------------------------------------------------------------------ building
@@ -126,9 +125,6 @@ class OwnEngine(SceneEngine):
     def _update(self, env: int) -> None:
         mujoco.mj_forward(self._model, self._datas[env])
         self._add_contacts(env)
-
-    def get_sim_failed(self) -> Tensor:
-        return self._failed.clone()
 
     # ------------------------------------------------------------------ facts
 

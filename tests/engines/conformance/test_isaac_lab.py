@@ -9,7 +9,7 @@ import torch
 
 from mimickit.anim.mjcf import read_mjcf
 from mimickit.engines.engine import Engine, ObjType
-from mimickit.engines.isaac_lab_names import INSTALL
+from mimickit.engines.isaac_lab.names import INSTALL
 from mimickit.registry import Kind, resolve
 from mimickit.util.keys import ConfigError
 from mimickit.util.rotations import exp_map_to_quat
@@ -147,7 +147,7 @@ def test_there_is_one_simulation_in_a_process(make: Make) -> None:
 def test_a_step_as_a_graph_is_the_step(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     from isaaclab_newton.physics import NewtonMJWarpManager
 
-    from mimickit.engines.isaac_lab_manager import NewtonGraphManager
+    from mimickit.engines.isaac_lab.manager import NewtonGraphManager
 
     def run() -> torch.Tensor:
         engine, g = make(start_pos=(0, 0, 0.9)), torch.Generator().manual_seed(0)

@@ -16,8 +16,8 @@ from tests.engines.conformance.conftest import Make, engine_names
 from tests.video.films import PENDULUM_BODIES, pendulum_pose, read_frames, write_pendulum
 
 STAGES = {
-    "newton": "mimickit.engines.newton_stage:NewtonStage",
-    "isaac_lab": "mimickit.engines.isaac_lab_stage:IsaacLabStage",
+    "newton": "mimickit.engines.newton.stage:NewtonStage",
+    "isaac_lab": "mimickit.engines.isaac_lab.stage:IsaacLabStage",
 }
 STILL = {"camera": "still", "position": (0, -4, 1.2), "target": (0, 0, 0.7)}
 

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mimickit.engines.isaac_lab_api import Api
-from mimickit.engines.isaac_lab_object import SimObject
+from mimickit.engines.isaac_lab.api import Api
+from mimickit.engines.isaac_lab.object import SimObject
 
 
 class PhysxPhysics:

@@ -7,8 +7,8 @@ import warp as wp  # noqa: TID253  (this module is imported by the Isaac Lab eng
 from torch import Tensor
 
 from mimickit.engines.engine import ControlMode
-from mimickit.engines.isaac_lab_object import SimObject
-from mimickit.engines.isaac_lab_scene import asset_name
+from mimickit.engines.isaac_lab.object import SimObject
+from mimickit.engines.isaac_lab.scene import asset_name
 from mimickit.engines.mujoco_scene import Scene
 
 _CONTACTS_A_BODY = 6  # room for contacts, by number of bodies that may touch something
@@ -30,7 +30,7 @@ class NewtonPhysics:
         import mujoco
         from isaaclab_newton.physics import MJWarpSolverCfg, NewtonCfg, NewtonShapeCfg
 
-        from mimickit.engines.isaac_lab_manager import NewtonGraphManager
+        from mimickit.engines.isaac_lab.manager import NewtonGraphManager
 
         mj, cone = self._scene.model, mujoco.mjtCone.mjCONE_ELLIPTIC
         contacts = self._max_contacts or max(_MIN_CONTACTS, _CONTACTS_A_BODY * (mj.nbody - 1))

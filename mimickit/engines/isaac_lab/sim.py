@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from mimickit.engines.engine import ControlMode
-from mimickit.engines.isaac_lab_api import Api
-from mimickit.engines.isaac_lab_names import NEWTON
-from mimickit.engines.isaac_lab_object import SimObject
-from mimickit.engines.isaac_lab_scene import asset_name, scene_config, sensor_names
+from mimickit.engines.isaac_lab.api import Api
+from mimickit.engines.isaac_lab.names import NEWTON
+from mimickit.engines.isaac_lab.object import SimObject
+from mimickit.engines.isaac_lab.scene import asset_name, scene_config, sensor_names
 from mimickit.engines.mujoco_scene import Scene
 from mimickit.engines.warp_lock import WARP_LOCK
 

@@ -16,7 +16,7 @@ from isaaclab.utils.warp import ProxyArray  # noqa: TID253
 from isaaclab_newton.renderers import NewtonWarpRenderer, NewtonWarpRendererCfg
 from newton.sensors import SensorTiledCamera  # noqa: TID253
 
-from mimickit.engines.newton_stage import NewtonStage, develop, sky_colors
+from mimickit.engines.newton.stage import NewtonStage, develop, sky_colors
 from mimickit.video import palette
 from mimickit.video.camera.camera_rig import CameraPose
 from mimickit.video.stage.stage import Frame, camera_axes

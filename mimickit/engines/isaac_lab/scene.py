@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 
 from mimickit.engines.engine import ControlMode
-from mimickit.engines.isaac_lab_api import Api
-from mimickit.engines.isaac_lab_names import NEWTON
-from mimickit.engines.isaac_lab_object import dof_names
-from mimickit.engines.isaac_lab_usd import usd_name, usd_names, usd_of, usd_of_ground
+from mimickit.engines.isaac_lab.api import Api
+from mimickit.engines.isaac_lab.names import NEWTON
+from mimickit.engines.isaac_lab.object import dof_names
+from mimickit.engines.isaac_lab.usd import usd_name, usd_names, usd_of, usd_of_ground
 from mimickit.engines.mujoco_scene import ObjectLayout, Scene
 
 GROUND_PATH = "/World/ground"

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mimickit.engines.isaac_lab_api import Api
-from mimickit.engines.isaac_lab_usd import joint_names, usd_names
+from mimickit.engines.isaac_lab.api import Api
+from mimickit.engines.isaac_lab.usd import joint_names, usd_names
 from mimickit.engines.mujoco_scene import ObjectLayout
 from mimickit.util.keys import ConfigError
 from mimickit.util.rotations import exp_map_to_quat, quat_conjugate, quat_rotate, quat_to_exp_map

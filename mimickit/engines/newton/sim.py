@@ -14,7 +14,7 @@ import warp as wp  # noqa: TID253
 from torch import Tensor
 
 from mimickit.engines.mujoco_scene import ObjectLayout, Scene
-from mimickit.engines.newton_scene import build_model
+from mimickit.engines.newton.scene import build_model
 from mimickit.engines.warp_lock import WARP_LOCK
 
 _CONTACTS_A_BODY = 6  # room for contacts, by number of bodies that may touch something
@@ -24,7 +24,7 @@ _BALL_COORDS = 4
 
 
 class NewtonSim:
-    """num_envs worlds side by side, each at the place where MuJoCo's arrays have it (see newton_scene)."""
+    """num_envs worlds side by side, each at the place where MuJoCo's arrays have it (see newton/scene.py)."""
 
     def __init__(
         self,

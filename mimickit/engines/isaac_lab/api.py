@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mimickit.engines.isaac_lab_names import INSTALL, NEWTON, PHYSICS, PHYSX
+from mimickit.engines.isaac_lab.names import INSTALL, NEWTON, PHYSICS, PHYSX
 from mimickit.util.keys import ConfigError, nearest
 
 _LAUNCHED: list[Any] = []  # Kit, which lives as long as the process

@@ -14,7 +14,7 @@ import newton  # noqa: TID253  (this module is imported by the Newton recorder a
 import numpy as np
 import warp as wp  # noqa: TID253
 
-from mimickit.engines.newton_scene import add_geom
+from mimickit.engines.newton.scene import add_geom
 from mimickit.engines.warp_lock import WARP_LOCK
 from mimickit.video import palette
 from mimickit.video.camera.camera_rig import CameraPose, SubjectSize

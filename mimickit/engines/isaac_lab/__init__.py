@@ -1,0 +1,1 @@
+"""What the Isaac Lab engine is made of."""

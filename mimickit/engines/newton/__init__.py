@@ -1,0 +1,1 @@
+"""What the Newton engine is made of."""
