@@ -170,6 +170,8 @@ def _run(settings: Settings, argv: list[str]) -> tuple[int, dict[str, Any]]:
             raise
         except Exception as err:
             folder.begun = parts.logger is not None and _has_begun(parts, folder, err)
+            if parts.logger is not None:
+                parts.logger.run_failed = True
             raise
         finally:
             parts.close()

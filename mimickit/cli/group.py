@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from mimickit.cli.build import WANDB_ID_FILE
 from mimickit.cli.flags import Given, sort_words
 from mimickit.cli.options import LIMITS, Request, all_flags, read_request
 from mimickit.cli.results import PAGE_FILE, RESULT_FILE
@@ -142,13 +143,30 @@ def _words(member: Member) -> list[str]:
 
 
 def _write_arg_files(members: list[Member], root: Path) -> None:
+    texts = list[tuple[Member, str]]()
+    for member in members:
+        lines = [" ".join((f"--{name}", *map(_quoted, words))) for name, words in member.flags.items()]
+        texts.append((member, "\n".join([*lines, ""])))
+        _check_unchanged(*texts[-1])
     try:
         root.mkdir(parents=True, exist_ok=True)
-        for member in members:
-            lines = [" ".join((f"--{name}", *map(_quoted, words))) for name, words in member.flags.items()]
-            member.arg_file.write_text("\n".join([*lines, ""]), encoding="utf-8")
+        for member, text in texts:
+            member.arg_file.write_text(text, encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"--out_dir: can't write in {root}: {error.strerror}") from None
+
+
+def _check_unchanged(member: Member, text: str) -> None:
+    """A run that has begun goes on with the flags it was begun with. Raises ConfigError where others are asked for."""
+    if not (is_run(member.folder) and member.arg_file.is_file()):
+        return
+    before, now = member.arg_file.read_text(encoding="utf-8").splitlines(), text.splitlines()
+    changed = [line for line in (*before, *now) if (line in before) != (line in now)]
+    if changed:
+        raise ConfigError(
+            f"--out_dir: {member.folder} was begun with other flags ({member.arg_file}): expected those, "
+            f"or another folder; the difference: {', '.join(changed)}"
+        )
 
 
 def _quoted(word: str) -> str:
@@ -174,6 +192,10 @@ def _run(member: Member) -> int:
     begun = (member.folder / _CHECKPOINT_FILE).is_file()
     words = ("--resume", str(member.folder)) if begun else ("--arg_file", str(member.arg_file))
     where = () if begun else ("--out_dir", str(member.folder))
+    wandb_id = member.folder / WANDB_ID_FILE
+    if not begun and wandb_id.is_file() and "wandb" in member.flags.get("logger", ()):
+        # begun and failed: the same run in W&B, not a twin beside it
+        where = (*where, "--wandb_id", wandb_id.read_text(encoding="utf-8").strip())
     process = subprocess.Popen(
         [sys.executable, "-m", "mimickit.cli", "--mode", "train", *words, *where],
         start_new_session=True,  # signals are handed on, each once

@@ -369,7 +369,8 @@ class VideoRecorder(abc.ABC):
         cause = str(error) if told else f"{type(error).__name__}: {error}"
         if not self._has_failed:  # what follows from the first failure is no news
             self._has_failed = True
-            self._report(f"filming failed; the run goes on without this clip: {cause}", logging.WARNING)
+            goes_on = "" if self._config.strict else "; the run goes on without this clip"
+            self._report(f"filming failed{goes_on}: {cause}", logging.WARNING)
             _log.debug("the failure in full", exc_info=error)
         if self._config.strict:
             raise VideoError(cause) from error

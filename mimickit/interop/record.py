@@ -16,6 +16,7 @@ from mimickit.interop.layers import bare, layers_of, our_envs, undisturbed
 from mimickit.interop.players import OurPlayer, Player, play, player_of
 from mimickit.interop.policies import Actor, actor_of
 from mimickit.interop.render_film import RenderFilm
+from mimickit.util.files import file_name
 from mimickit.util.keys import ConfigError, as_bool, as_int, reject_unknown
 from mimickit.video.clip import Clip
 from mimickit.video.config import VideoConfig
@@ -54,6 +55,8 @@ class _Options:
         for key in ("name", "key"):
             if not isinstance(given.get(key, ""), str):
                 raise ConfigError(f"{source}: {key}: expected a name, found {given[key]!r}")
+        if "name" in given and (given["name"] != file_name(given["name"]) or given["name"].startswith(".")):
+            raise ConfigError(f"{source}: name: expected a file's name without its folder, found {given['name']!r}")
         options = cls(**given)
         return options if options.step is not None else replace(options, step=_step_of(policy))
 
@@ -147,6 +150,12 @@ def _film_of(
     return lambda actor: _film_simulated(folder, player, actor, sim, {**values, **_ALWAYS}, options, first)
 
 
+def _named(name: str, config: VideoConfig) -> str:
+    """A clip's file name, with the ending of its format, which may be there already."""
+    suffix = suffix_of(config.format)
+    return name if suffix and name.endswith(suffix) else f"{name}{suffix}"
+
+
 def _check_envs(config: VideoConfig, num_envs: int) -> None:
     if max(config.env_ids) >= num_envs:
         raise ConfigError(f"video_kwargs: env: expected less than {num_envs}, found {max(config.env_ids)}")
@@ -165,7 +174,7 @@ def _film_simulated(
     config = sim.engine.get_video_config().updated(values, "video_kwargs")
     shown = [first + env for env in config.env_ids]
     sim.training_samples = options.step or 0  # the clip is named after it
-    path = folder if options.name is None else folder / f"{options.name}{suffix_of(config.format)}"
+    path = folder if options.name is None else folder / _named(options.name, config)
     try:
         with sim.filming(path, **values):
             for _ in play(player, actor, shown, num_episodes=options.num_episodes, max_steps=options.max_steps):
@@ -182,7 +191,7 @@ def _film_simulated(
 
 def _film_rendered(folder: Path, player: Player, actor: Actor, config: VideoConfig, options: _Options) -> Clip:
     """By the pictures that render() gives."""
-    name = f"{options.name or 'policy_' + format(options.step or 0, '012d')}{suffix_of(config.format)}"
+    name = _named(options.name or f"policy_{options.step or 0:012d}", config)
     film = RenderFilm(folder / name, player, config)
     steps = _MAX_STEPS if options.max_steps is None else options.max_steps
     try:

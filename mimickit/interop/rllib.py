@@ -25,6 +25,7 @@ except ImportError:
 ENV_NAME = "mimickit"
 MEDIA_KEY = "episode_media"  # in the results of training and of evaluation: name -> list of media
 VIDEO_KEY = "episode_video"
+_SAMPLES = "mimickit_samples"  # of a runner: how far training has come
 _FILMED_ENV = 0  # of each env runner
 _ALWAYS = {"env": _FILMED_ENV, "envs": (), "pick": (), "defer": False, "keep_last": None, "keep_best": False}
 
@@ -90,7 +91,8 @@ class EpisodeClips(RLlibCallback):  # type: ignore[misc]
             _sim_of(env).stop_film()
         phase = "evaluation" if env_runner.config.in_evaluation else "train"
         sim = _sim_of(env)
-        sim.training_samples = int(getattr(env_runner, "num_env_steps_sampled_lifetime", 0))
+        own = getattr(env_runner, "num_env_steps_sampled_lifetime", 0)
+        sim.training_samples = int(getattr(env_runner, _SAMPLES, own))
         sim.start_film(self._out_dir / phase / f"env_runner_{env_runner.worker_index}", **self._video)
         self._is_filming = True
 
@@ -118,6 +120,13 @@ class EpisodeClips(RLlibCallback):  # type: ignore[misc]
     def on_train_result(self, *, result: dict[str, Any], **kwargs: Any) -> None:
         """Bring the clips of an iteration into its result."""
         self._collect(result)
+
+    def on_evaluate_start(self, *, algorithm: Any, **kwargs: Any) -> None:
+        """Tell the runners that evaluate how far training has come."""
+        samples = algorithm.metrics.peek(("env_runners", "num_env_steps_sampled_lifetime"), default=0)
+        group = algorithm.eval_env_runner_group
+        if group is not None:
+            group.foreach_env_runner(lambda runner: setattr(runner, _SAMPLES, int(samples)))
 
     def on_evaluate_end(self, *, evaluation_metrics: dict[str, Any], **kwargs: Any) -> None:
         """Bring the clips of an evaluation into its result."""

@@ -164,7 +164,15 @@ class BaseAgent(abc.ABC):
                     self._save_run(run, must=False)
                 self.interrupted = {**run.result, **self._run_facts()}
                 raise
+            except Exception:  # of somebody's callback or environment: what has been learnt by then is kept
+                if run.saved_at != self.iteration and self.iteration and self._is_sound():
+                    self._save_run(run, must=False)
+                raise
         return run.result | self._run_facts() | {MEDIA_KEY: join_media(run.media, run.result.get(MEDIA_KEY, {}))}
+
+    def _is_sound(self) -> bool:
+        """Whether the model is one to keep: all of its numbers are numbers."""
+        return all(bool(torch.isfinite(p).all()) for p in self._model.parameters())
 
     def request_stop(self, reason: str) -> None:
         """Let training end after the present iteration and its test."""

@@ -32,13 +32,22 @@ class Logger(abc.ABC):
         self._row: dict[str, float] = {}
         self._said: set[type[Media]] = set()
         self._step = 0  # of the last call
+        self._closed = False
+        self.run_failed = False
+        """Set before close() where the run did not end well, for loggers that keep record of it."""
 
     def log(self, key: str, value: float, collection: str | None = None) -> None:
         """Add a number to the row that is being collected; a collection groups keys: losses/critic."""
+        self._check_open()
         self._row[f"{collection}/{key}" if collection else key] = float(value)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise RuntimeError(f"{self.NAME} logger: closed; nothing can be written to it any more")
 
     def write(self, step: int | None = None) -> None:
         """Write the collected row at step (samples), by default that of the last call, and begin a new one."""
+        self._check_open()
         row, self._row = self._row, {}
         step = self._step_of(step)
         self._write_row(row, step)
@@ -53,6 +62,7 @@ class Logger(abc.ABC):
         Raises:
             MediaError: a file that isn't there or isn't what it says.
         """
+        self._check_open()
         step = self._step_of(step)
         for key, items in media.items():
             for item in items:
@@ -76,7 +86,18 @@ class Logger(abc.ABC):
         """Keep a trained model's file, as it is at step (samples), where that is more than a copy on the disk."""
 
     def close(self) -> None:
-        """Write what is pending; may be called twice."""
+        """Write what is pending, then free everything; may be called twice."""
+        if self._closed:
+            return
+        try:
+            if self._row:
+                self.write()
+        finally:
+            self._closed = True
+            self._close()
+
+    def _close(self) -> None:
+        """Free what a subclass holds."""
 
 
 class MultiLogger(Logger):
@@ -97,6 +118,7 @@ class MultiLogger(Logger):
 
     def write_media(self, media: Mapping[str, Sequence[Media]], step: int | None = None) -> None:
         """Hand media to every logger."""
+        self._check_open()
         step = self._step_of(step)
         for logger in self._loggers:
             for key, items in media.items():
@@ -112,10 +134,10 @@ class MultiLogger(Logger):
             with _Guard(logger, "the model", self._failed):
                 logger.write_model(path, step)
 
-    def close(self) -> None:
-        """Close every logger."""
+    def _close(self) -> None:
         for logger in self._loggers:
             with _Guard(logger, "the end of the run", self._failed):
+                logger.run_failed = self.run_failed
                 logger.close()
 
 

@@ -92,11 +92,8 @@ class TensorBoardLogger(Logger):
         event = self._event(wall_time=time.time(), step=step, summary=self._summary(value=values))
         self._writer.add_event(event)
 
-    def close(self) -> None:
-        """Flush and close the event file."""
-        if not self._closed:
-            self._closed = True
-            self._writer.close()
+    def _close(self) -> None:
+        self._writer.close()
 
 
 def _seconds(video: Video) -> float:

@@ -126,11 +126,8 @@ class WandbLogger(Logger):
             artifact.add_file(str(path), name=path.name)
             self._run.log_artifact(artifact)
 
-    def close(self) -> None:
-        """Finish the run."""
-        if self._run is not None:
-            run, self._run = self._run, None
-            run.finish()
+    def _close(self) -> None:
+        self._run.finish(exit_code=1 if self.run_failed else 0)
 
 
 def _format(path: Path) -> str:

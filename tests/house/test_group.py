@@ -176,10 +176,23 @@ def test_ctrl_c_ends_the_run_under_way_and_the_same_command_goes_on(tmp_path):
     config = root / "seed0" / "config.yaml"
     config.write_text(config.read_text().replace("'1000000'", f"'{taken + 32}'"))
     words[words.index("1000000")] = "64"
+    for name in ("seed0", "seed1"):  # as if that had been asked for from the first
+        file = root / f"{name}.txt"
+        file.write_text(file.read_text().replace("1000000", "64"))
     assert subprocess.run([*command, *words], cwd=ROOT, check=False, capture_output=True).returncode == 0
     results = [json.loads((root / name / "result.json").read_text()) for name in ("seed0", "seed1")]
     assert [result["samples"] for result in results] == [taken + 32, 64]
     assert not any(result.get("interrupted") for result in results)
+
+
+def test_a_group_that_has_begun_keeps_its_flags(group, capsys):
+    words = ["--mode", "group", "--seeds", "0,1", *SHORT, *FILM, "--logger", "wandb", "--wandb_mode", "offline"]
+    before = (group / "seed0.txt").read_text()
+    assert main([*words, "--max_samples", "128", "--out_dir", str(group)]) == 2
+    told = capsys.readouterr().err
+    for part in ("seed0.txt", "--max_samples 64", "--max_samples 128"):
+        assert part in told
+    assert (group / "seed0.txt").read_text() == before
 
 
 def test_a_run_that_fails_stops_no_other(tmp_path, monkeypatch, caplog):

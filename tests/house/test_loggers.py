@@ -16,6 +16,7 @@ from mimickit.loggers.tensorboard_logger import TensorBoardLogger, video_to_gif
 from mimickit.loggers.text_logger import TextLogger, keep_older, read_rows
 from mimickit.loggers.wandb_logger import WandbLogger
 from mimickit.media.types import HTML, File, Histogram, Image, MediaError, Video
+from tests.house.wandb_reader import read_history, read_records, read_run
 
 
 @pytest.fixture(autouse=True)
@@ -220,7 +221,6 @@ def test_the_first_video_may_come_late(tmp_path, make_clip, make, caplog):
     elif make is TensorBoardLogger:
         assert [event.step for event in read_events(tmp_path / "run").Images("clip")] == [5]
     else:
-        from tests.house.wandb_reader import read_history
 
         assert [row["samples"] for row in read_history(tmp_path / "run") if "clip/path" in row] == [5]
 
@@ -351,7 +351,6 @@ def _log_in_every_order(logger, clip):
 
 
 def test_wandb_keeps_everything_whatever_the_order(two_runs):
-    from tests.house.wandb_reader import read_history, read_records
 
     rows = read_history(two_runs[0])
     assert [row["samples"] for row in rows] == [500, 1000, 1000, 1000, 2000, 1500, 1500]
@@ -363,7 +362,6 @@ def test_wandb_keeps_everything_whatever_the_order(two_runs):
 
 
 def test_wandb_media_lie_in_the_run_folder_after_their_source_has_gone(two_runs):
-    from tests.house.wandb_reader import read_history
 
     for run in two_runs:
         paths = [row["test_video/path"] for row in read_history(run) if "test_video/path" in row]
@@ -375,7 +373,6 @@ def test_wandb_media_lie_in_the_run_folder_after_their_source_has_gone(two_runs)
 
 
 def test_two_seeds_stand_side_by_side_in_one_group(two_runs):
-    from tests.house.wandb_reader import read_history, read_run
 
     runs = [read_run(folder) for folder in two_runs]
     assert [run.display_name for run in runs] == ["walk_seed0", "walk_seed1"]
@@ -388,7 +385,6 @@ def test_two_seeds_stand_side_by_side_in_one_group(two_runs):
 
 
 def test_wandb_keeps_mixed_media_under_one_name_and_calls_without_a_step(tmp_path, make_clip):
-    from tests.house.wandb_reader import read_history
 
     clip, note, counts = make_clip(tmp_path / "a.mp4"), tmp_path / "note.txt", tmp_path / "counts.json"
     note.write_text("fell")
@@ -438,3 +434,26 @@ def test_a_histogram_that_is_none_is_refused(tmp_path):
     counts.write_text('{"counts": [1, 3], "edges": [0, 2]}')
     with pytest.raises(MediaError, match="media 'x': expected counts and one edge more"):
         TextLogger(tmp_path / "run").write_media({"x": [Histogram(path=counts)]}, 1)
+
+
+def test_what_is_pending_is_written_at_the_end_and_nothing_after_it(tmp_path):
+    logger = MultiLogger([TextLogger(tmp_path), WandbLogger(tmp_path, mode="offline")])
+    logger.log("early", 1.0)
+    logger.write(8)
+    logger.log("pending", 2.0)
+    logger.close()
+    logger.close()
+    assert [row.get("pending") for row in read_rows(tmp_path / "log.jsonl")] == [None, 2.0]
+    assert [row.get("pending") for row in read_history(tmp_path)] == [None, 2.0]
+    for write in (lambda: logger.log("late", 3.0), lambda: logger.write(9), lambda: logger.write_media({})):
+        with pytest.raises(RuntimeError, match="closed"):
+            write()
+
+
+@pytest.mark.parametrize("failed", [False, True])
+def test_wandb_hears_how_a_run_ended(tmp_path, failed):
+    logger = MultiLogger([WandbLogger(tmp_path, mode="offline")])
+    logger.run_failed = failed
+    logger.close()
+    (code,) = [record.exit.exit_code for record in read_records(tmp_path) if record.HasField("exit")]
+    assert code == int(failed)

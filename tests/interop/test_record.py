@@ -188,6 +188,18 @@ def test_when_the_policy_fails_the_clip_so_far_is_finished(make_walk, tmp_path, 
     assert "partial.mp4" in caplog.text
 
 
+@pytest.mark.parametrize("name", ["", "../out", "a/b", ".hidden"])
+def test_the_name_is_one_of_a_file(make_walk, tmp_path, name):
+    with pytest.raises(ConfigError, match="video_kwargs: name: expected a file's name"):
+        record_and_save_video(tmp_path, MODEL, make_walk(1, **SHORT), {"name": name})
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_name_may_have_its_ending(make_walk, tmp_path):
+    clip = record_and_save_video(tmp_path, MODEL, make_walk(1, **SHORT), {"name": "mine.mp4"})
+    assert clip.path.name == "mine.mp4"
+
+
 def test_a_disk_that_can_not_be_written_is_an_error(make_walk, tmp_path):
     (tmp_path / "taken").write_text("a file")
     env = make_walk(1, **SHORT)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from mimickit.envs.base_env import DoneFlags, EnvMode
+from mimickit.learning.observer import NoObserver
 from mimickit.learning.ppo_agent import PPOAgent
 from mimickit.loggers.text_logger import TextLogger, read_rows
 from tests.learning.conftest import MakeAgent
@@ -300,6 +301,22 @@ def test_a_full_disk_costs_a_checkpoint_not_the_training(
         agent.train(max_samples=4 * SAMPLES_PER_ITER, out_dir=blocked, logger=logger, progress=False)
     assert agent.samples == 4 * SAMPLES_PER_ITER
     assert "could not save" in caplog.text
+
+
+def test_what_was_learnt_is_kept_when_a_callback_fails(make_agent: MakeAgent, tmp_path: Path) -> None:
+    class Failing(NoObserver):
+        def on_iteration_end(self, result: dict[str, Any]) -> None:
+            if result["iteration"] == 2:
+                raise ZeroDivisionError("somebody's own")
+
+    agent = make_agent()
+    agent.observer = Failing()
+    with pytest.raises(ZeroDivisionError, match="somebody's own"):
+        _train(agent, 4, tmp_path)
+    again = make_agent()
+    again.load_checkpoint(tmp_path / "checkpoint.pt")
+    assert again.iteration == 2
+    assert _same(_weights(again), _weights(agent))
 
 
 def test_a_model_for_other_action_bounds_is_warned_of(

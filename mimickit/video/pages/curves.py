@@ -51,13 +51,21 @@ def chart(curves: Sequence[Curve], label: str) -> str:
 def _axes(
     place: Callable[[float, float], str], x_range: tuple[float, float], y_range: tuple[float, float]
 ) -> Iterable[str]:
-    for y in ticks(*y_range, most=5):
+    for y, text in _labelled(ticks(*y_range, most=5)):
         down = place(x_range[0], y).split(",")[1]
         yield f'<line x1="{_LEFT}" x2="{_RIGHT}" y1="{down}" y2="{down}"/>'
-        yield f'<text x="{_LEFT - 5}" y="{down}" dy="4" text-anchor="end">{short(y)}</text>'
-    for x in ticks(*x_range, most=5):
+        yield f'<text x="{_LEFT - 5}" y="{down}" dy="4" text-anchor="end">{text}</text>'
+    for x, text in _labelled(ticks(*x_range, most=5)):
         across = place(x, y_range[0]).split(",")[0]
-        yield f'<text x="{across}" y="{_BOTTOM + 16}" text-anchor="middle">{short(x)}</text>'
+        yield f'<text x="{across}" y="{_BOTTOM + 16}" text-anchor="middle">{text}</text>'
+
+
+def _labelled(values: Sequence[float]) -> list[tuple[float, str]]:
+    """With what stands beside them: as short as tells them apart."""
+    texts = [short(value) for value in values]
+    if len(set(texts)) < len(texts):
+        texts = [f"{value:.8g}" for value in values]
+    return list(zip(values, texts, strict=True))
 
 
 def _spread(low: float, high: float) -> tuple[float, float]:
