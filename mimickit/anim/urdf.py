@@ -38,12 +38,12 @@ def is_urdf(text: str) -> bool:
 
 def read_urdf(path: Path, text: str, packages: Mapping[str, Path]) -> CharacterSource:
     """The URDF with its meshes found. packages: folders of ROS packages by name. Raises CharacterError."""
+    if "<xacro:" in text or ("xacro" in text and "${" in text):
+        raise CharacterError(f"{path}: holds xacro macros: expand them first: 'xacro {path.name} > robot.urdf'")
     try:
         robot = ET.fromstring(text)  # noqa: S314 - expat refuses what would blow up
     except ET.ParseError as error:
         raise CharacterError(f"{path}: not XML: {error}") from None
-    if "http://www.ros.org/wiki/xacro" in text and re.search(r"<xacro:|\$\{", text):
-        raise CharacterError(f"{path}: holds xacro macros: expand them first: 'xacro {path.name} > robot.urdf'")
     try:
         _check(path, robot)
     except ConfigError as error:

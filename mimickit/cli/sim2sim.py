@@ -6,11 +6,16 @@ from typing import Any
 
 import numpy as np
 
+from mimickit.cli.build import build_engine
 from mimickit.cli.film import new_folder, picture_config
 from mimickit.cli.flags import Given, read_value
 from mimickit.cli.options import VIDEO_FLAG, Mode, Request, make_request
 from mimickit.cli.results import RESULT_FILE, write_json
+from mimickit.cli.settings import load_settings
+from mimickit.cli.sources import true_sources
+from mimickit.config import find_path
 from mimickit.media.types import MEDIA_KEY
+from mimickit.registry import Kind, resolve
 from mimickit.util.keys import ConfigError
 from mimickit.video.files.names import suffix_of
 from mimickit.video.traces.compare import compare, find_contender
@@ -33,6 +38,7 @@ def run_sim2sim(request: Request, run_test: RunTest) -> None:
     engines = _engines(request)
     folder = request.options.out_dir or new_folder("sim2sim")
     folders = {name: folder / label for name, label in engines.items()}
+    _check(request, engines, folder)
     results = {label: dict(run_test(_test_on(request, name, folder / label))) for name, label in engines.items()}
     apart = {}
     contenders = [find_contender(folders[name], label) for name, label in engines.items()] if _films(request) else []
@@ -48,6 +54,19 @@ def run_sim2sim(request: Request, run_test: RunTest) -> None:
         for clip in clips:
             print(clip.path, flush=True)
     write_json(folder / RESULT_FILE, content)
+
+
+def _check(request: Request, engines: Mapping[str, str], folder: Path) -> None:
+    """Refuse, before anything is simulated, an engine that isn't there or can't be made here. Raises ConfigError."""
+    place = request.place("engines")
+    for name, label in engines.items():
+        if _is_file(name):
+            find_path(name, place)
+        else:
+            resolve(Kind.ENGINE, name, place)
+        settings = load_settings(_test_on(request, name, folder / label))
+        with true_sources(*settings.blocks):
+            build_engine(settings, folder / label).close()  # it opens nothing before it is given objects
 
 
 def _films(request: Request) -> bool:

@@ -14,7 +14,7 @@ from mimickit.engines.isaac_lab.names import NEWTON
 from mimickit.engines.mujoco_scene import Scene
 from mimickit.engines.scene_engine import SceneEngine
 from mimickit.engines.video_recorder import VideoRecorder
-from mimickit.util.keys import as_float, as_int
+from mimickit.util.keys import as_float
 from mimickit.util.rotations import exp_map_to_quat, quat_conjugate, quat_mul, quat_to_exp_map
 from mimickit.video.config import VideoConfig
 from mimickit.video.snapshot import ActorPose
@@ -41,7 +41,7 @@ class IsaacLabEngine(SceneEngine):
         the device is not there.
         """
         super().__init__(config, num_envs=num_envs, **options)
-        self._max_contacts = as_int(config.get("max_contacts", 0), "max_contacts", self._source)
+        self._max_contacts = self._read_max_contacts(config)
         self._api = open_api(str(config.get("physics", "auto")), self._device, self._source)
         spacing = 0.0 if self._api.physics == NEWTON else _PHYSX_SPACING
         self._spacing = as_float(config.get("env_spacing", spacing), "env_spacing", self._source)

@@ -13,7 +13,7 @@ from mimickit.engines.mujoco_scene import ObjectLayout, Scene
 from mimickit.engines.newton.joints import Joints
 from mimickit.engines.scene_engine import SceneEngine
 from mimickit.engines.video_recorder import VideoRecorder
-from mimickit.util.keys import ConfigError, as_int
+from mimickit.util.keys import ConfigError
 from mimickit.util.rotations import quat_rotate
 from mimickit.video.config import VideoConfig
 from mimickit.video.snapshot import ActorPose, FloatArray
@@ -38,7 +38,7 @@ class NewtonEngine(SceneEngine):
         ConfigError where newton is not installed or the device is not there.
         """
         super().__init__(config, num_envs=num_envs, **options)
-        self._max_contacts = as_int(config.get("max_contacts", 0), "max_contacts", self._source)
+        self._max_contacts = self._read_max_contacts(config)
         _require_newton(self._device)
 
     # ------------------------------------------------------------------ building
@@ -301,7 +301,8 @@ def _require_newton(device: str) -> None:
     if tuple(int(part) for part in newton.__version__.split(".")[:2]) < _OLDEST:
         raise ConfigError(
             f"engine newton: expected newton {_OLDEST[0]}.{_OLDEST[1]} or newer, found {newton.__version__}: "
-            "pip install -r requirements-newton.txt"
+            "pip install -r requirements-newton.txt, in a virtual environment of its own (another engine, such as "
+            "isaac_lab, may need the one that is here)"
         )
     try:
         wp.get_device(device)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from mimickit.engines.engine import Engine, ObjType
 from mimickit.engines.mujoco_scene import ObjectLayout, ObjectSpec, Scene, SceneBuilder
-from mimickit.util.keys import ConfigError, nearest
+from mimickit.util.keys import ConfigError, as_int, nearest
 from mimickit.video.snapshot import ActorSpec
 
 _log = logging.getLogger("mimickit.engines")
@@ -31,6 +31,13 @@ class SceneEngine(Engine):
         self._objs: tuple[ObjectLayout, ...] = ()
         self._failed = torch.zeros(num_envs, dtype=torch.bool, device=self._device)
         self._told_of_failure = False
+
+    def _read_max_contacts(self, config: Mapping[str, Any]) -> int:
+        """Room for contacts in one environment, 0 for an estimate: a key of engines that allot it beforehand."""
+        found = as_int(config.get("max_contacts", 0), "max_contacts", self._source)
+        if found < 0:
+            raise ConfigError(f"{self._source}: max_contacts: expected 0 (an estimate) or more, found {found}")
+        return found
 
     # ------------------------------------------------------------------ building
 
@@ -165,7 +172,8 @@ class SceneEngine(Engine):
     def _check_state(self, state: Tensor, expected: tuple[int, ...]) -> None:
         if tuple(state.shape) != expected:
             raise ConfigError(f"set_state: expected {tuple(expected)}, found {tuple(state.shape)}: "
-                              "a state of another scene or number of environments")  # fmt: skip
+                              "a state of another engine, scene or number of environments (a policy alone "
+                              "goes anywhere: --model_file)")  # fmt: skip
 
     def _none(self) -> Tensor:
         """(num_envs, 3): the velocity of a root that is fixed."""

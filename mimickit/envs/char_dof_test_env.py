@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from mimickit.envs.char_env import CharEnv
+from mimickit.util.keys import ConfigError
 
 _SECONDS_A_DOF = 2.0
 _LIFT = 1.5  # times the height at which a character stands: its legs have room to swing
@@ -21,6 +22,12 @@ class CharDofTestEnv(CharEnv):
     """
 
     FIX_ROOT: ClassVar[bool] = True
+
+    def _prepare(self) -> None:
+        super()._prepare()
+        if self._char.num_dofs == 0:
+            raise ConfigError(f"{self._source}: char_file: {self._char_file}: expected a character with joints to "
+                              "swing, found none")  # fmt: skip
 
     def _read_init_pose(self) -> Tensor:
         pose = super()._read_init_pose()

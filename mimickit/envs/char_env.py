@@ -49,6 +49,10 @@ class CharEnv(SimEnv):
         config, source = self._config, self._source
         if "char_file" not in config:
             raise ConfigError(f"{source}: char_file is missing: expected the path of a character or robot:NAME")
+        if not isinstance(config["char_file"], (str, Path)):
+            raise ConfigError(
+                f"{source}: char_file: expected the path of a character or robot:NAME, found {config['char_file']!r}"
+            )
         self._char_file = Path(config["char_file"])
         self._char = CharModel.from_file(self._char_file, self.device)
         self._global_obs = as_bool(config.get("global_obs", False), "global_obs", source)

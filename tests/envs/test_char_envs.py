@@ -176,3 +176,15 @@ def test_a_viewed_dataset_goes_through_its_clips() -> None:
             pass
         env.reset(torch.tensor([0]))
     assert seen == list(range(env._lib.num_motions))
+
+
+def test_a_character_without_joints_has_nothing_to_swing(tmp_path: Path) -> None:
+    ball = tmp_path / "ball.xml"
+    ball.write_text('<mujoco><worldbody><body name="ball"><geom size="0.1"/></body></worldbody></mujoco>')
+    with pytest.raises(ConfigError, match="expected a character with joints to swing, found none"):
+        CharDofTestEnv({"char_file": str(ball)}, MujocoEngine({"control_mode": "pos"}, num_envs=1), num_envs=1)
+
+
+def test_a_character_is_named_by_its_path() -> None:
+    with pytest.raises(ConfigError, match="char_file: expected the path of a character or robot:NAME, found"):
+        CharDofTestEnv({"char_file": {"robot": None}}, MujocoEngine({}, num_envs=1), num_envs=1)

@@ -58,12 +58,15 @@ def test_an_engine_file_may_be_named(tmp_path: Path) -> None:
         ([], "--engines: expected two or more engines"),
         (["--engines", "mujoco"], "--engines: expected two or more engines"),
         (["--engines", "mujoco,mujoco"], "each once"),
-        (["--engines", "mujoco,mujocco"], "unknown engine 'mujocco'"),
+        (["--engines", "mujoco,mujocco"], "--engines: unknown engine 'mujocco'"),
+        (["--engines", "mujoco", "nowhere.yaml"], "--engines: no such file"),
+        (["--engines", "mujoco,tests.house.test_sim2sim:SHORT"], "expected a subclass of mimickit.engines"),
     ],
 )
 def test_what_is_refused(words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--mode", "sim2sim", *words, *SHORT, "--out_dir", str(tmp_path)]) == 2
     assert said in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())  # nothing was simulated before
 
 
 def test_engines_belong_to_no_other_mode(capsys: pytest.CaptureFixture[str]) -> None:

@@ -160,7 +160,9 @@ def open_api(physics: str, device: str, source: str) -> Api:
         import isaaclab  # noqa: F401
     except (metadata.PackageNotFoundError, ModuleNotFoundError) as error:
         missing = getattr(error, "name", None) or "isaaclab"
-        raise ConfigError(f"engine isaac_lab needs {missing}, which is not installed: {INSTALL}") from None
+        raise ConfigError(
+            f"engine isaac_lab needs {missing}, which is not installed: {INSTALL}, in a virtual environment of its own"
+        ) from None
     is_old = int(version.split(".")[0]) < 3
     if physics == "auto":
         physics = PHYSX if is_old else NEWTON
@@ -182,7 +184,10 @@ def _require_newton(device: str) -> None:
         import newton  # noqa: F401
         import pxr  # noqa: F401
     except ModuleNotFoundError as error:
-        raise ConfigError(f"engine isaac_lab needs {error.name}, which is not installed: {INSTALL}") from None
+        raise ConfigError(
+            f"engine isaac_lab needs {error.name}, which is not installed: {INSTALL}, "
+            "in a virtual environment of its own"
+        ) from None
     from isaaclab.utils.timer import Timer
 
     Timer.enable_display_output = False

@@ -33,7 +33,10 @@ Make = Callable[..., Engine]
 def engine_names() -> list[str]:
     named = os.environ.get("MIMICKIT_ENGINES")
     if named:
-        return [name.strip() for name in named.split(",")]
+        names = [name.strip() for name in named.split(",")]
+        for name in names:
+            resolve(Kind.ENGINE, ENGINES.get(name, name), "MIMICKIT_ENGINES")
+        return names
     return [name for name in ENGINES if name not in NEEDS or is_installed(name)]
 
 
