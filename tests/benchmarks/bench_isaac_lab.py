@@ -5,6 +5,7 @@ Isaac Lab's renderer. Isaac Lab has one simulation in a process, so that what is
 import statistics
 import tempfile
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +16,17 @@ import warp as wp
 from mimickit.engines.engine import ControlMode, ObjType
 from mimickit.engines.isaac_lab.stage import IsaacLabStage
 from mimickit.engines.isaac_lab_engine import IsaacLabEngine
-from mimickit.video.camera.camera_rig import CameraPose
 from mimickit.video.config import VideoConfig
 from mimickit.video.layout import Rect
 from mimickit.video.snapshot import Snapshot
-from tests.benchmarks.timing import Row, at_least, in_turns, seconds, within
+from tests.benchmarks.backends import EYE, FILM, HEIGHT, VIEW, WIDTH, filming, not_filming
+from tests.benchmarks.timing import Row, at_least, seconds
 
 CHAR_FILE = "data/assets/humanoid/humanoid.xml"
 CONFIG = {"control_mode": "pos", "control_freq": 30, "sim_freq": 120}
 DEVICE = "cuda:0" if torch.cuda.is_available() else "cpu"
 NUM_ENVS, STEPS = (4096, 100) if DEVICE != "cpu" else (16, 20)
 BUILDS = 3
-WIDTH, HEIGHT, FRAMES = 854, 480, 25
-EYE, TARGET = np.array([2.0, -3.0, 1.4]), np.array([0.0, 0.0, 0.9])
 
 
 def standing(num_envs: int, video: VideoConfig | None = None) -> IsaacLabEngine:
@@ -110,60 +109,33 @@ def stepping() -> Row:
     )  # fmt: skip
 
 
-def not_filming(folder: Path) -> Row:
-    """A step of an engine that has filmed and doesn't now, against the simulation alone."""
-    engine = standing(NUM_ENVS, VideoConfig(enabled=True, out_dir=folder, width=64, height=48))
-    with engine.recording():
-        engine.step()
-
-    def once(step: Any) -> None:
-        step()
-        wp.synchronize()
-
-    spent = in_turns({"sim": lambda: once(engine._simulate), "step": lambda: once(engine.step)}, rounds=400, warmup=5)
-    engine.close()
-    rate = {name: f"{NUM_ENVS / time:,.0f} steps/s" for name, time in spent.items()}
-    return within(
-        "Isaac Lab: time with a recorder that is off", measured=rate["step"], baseline=f"no recorder {rate['sim']}",
-        ratio=spent["step"] / spent["sim"], tolerance=0.02,
-    )  # fmt: skip
-
-
-def filming(folder: Path) -> Row:
-    """Frames a second, simulation and encoding included, against Isaac Lab's renderer drawing the scene in a loop."""
-    still = {"camera": "still", "position": tuple(EYE), "target": tuple(TARGET)}
-    engine = standing(1, VideoConfig(enabled=True, out_dir=folder, width=WIDTH, height=HEIGHT, **still))
+def drawing(engine: IsaacLabEngine) -> Callable[[], object]:
+    """Draws backends.VIEW of the engine's scene with Isaac Lab's renderer, as a user of Isaac Lab would."""
     stage = IsaacLabStage(engine.stage_actors(0), width=WIDTH, height=HEIGHT, device=DEVICE)
     stage.place(Snapshot(time=0.0, env_id=0, step=0, poses=engine.body_poses(0)))
-    camera = CameraPose(eye=EYE, target=TARGET, fov=45.0)  # rays cost what they meet: both see the same
     rect = Rect(0, 0, WIDTH, HEIGHT)
-    stage.draw(camera, rect)  # makes the camera's buffers
+    stage.draw(VIEW, rect)  # makes the camera's buffers
     renderer, view = stage._sensor, stage._view(rect)
     position, orientation = view._where
 
-    def bare() -> None:
-        for _ in range(FRAMES):
-            position.assign(EYE.astype(np.float32)[None])
-            renderer.update_camera(view._data, position, orientation, None)
-            renderer.render(view._data)
-            view._color.numpy()
+    def draw() -> None:
+        position.assign(EYE.astype(np.float32)[None])
+        renderer.update_camera(view._data, position, orientation, None)
+        renderer.render(view._data)
+        view._color.numpy()
 
-    def film() -> None:
-        with engine.recording():
-            for _ in range(FRAMES - 1):
-                engine.set_cmd(0, torch.zeros(1, 28, device=DEVICE))
-                engine.step()
-
-    spent = in_turns({"bare": bare, "recorder": film}, rounds=5)
-    engine.close()
-    rate = {name: f"{FRAMES / time:.1f} frames/s" for name, time in spent.items()}
-    return at_least(
-        f"Isaac Lab: recorder, encoding included, {WIDTH}x{HEIGHT}", measured=rate["recorder"],
-        baseline=f"bare NewtonWarpRenderer {rate['bare']}", ratio=spent["bare"] / spent["recorder"], bound=0.9,
-    )  # fmt: skip
+    return draw
 
 
 def run() -> list[Row]:
     """All rows of Isaac Lab."""
     with tempfile.TemporaryDirectory() as folder:
-        return [stepping(), not_filming(Path(folder)), filming(Path(folder))]
+        rows = [stepping()]
+        video = VideoConfig.from_mapping({**FILM, "enabled": True, "out_dir": Path(folder)}, "benchmark")
+        engine = standing(NUM_ENVS, video)
+        rows.append(not_filming("Isaac Lab", engine))
+        engine.close()
+        engine = standing(1, video)
+        rows.append(filming("Isaac Lab", engine, "NewtonWarpRenderer", drawing(engine)))
+        engine.close()
+        return rows
