@@ -15,10 +15,10 @@ from mimickit.config import dump_yaml
 from mimickit.factory import CONFIG_FILE, find_files, make_part
 from mimickit.loggers.base import Logger, MultiLogger
 from mimickit.loggers.text_logger import keep_older
+from mimickit.media.types import CLIPS_DIR
 from mimickit.registry import Kind
 from mimickit.util.keys import ConfigError
 
-CLIPS_DIR = "videos"  # in the run folder
 WANDB_ID_FILE = "wandb_id.txt"
 
 

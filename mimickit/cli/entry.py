@@ -20,7 +20,7 @@ from mimickit.cli.settings import DEFAULT_EPISODES, Settings, load_settings
 from mimickit.cli.sources import true_sources
 from mimickit.factory import MODEL_FILE
 from mimickit.loggers.base import Logger, MissingLibraryError, log_numbers
-from mimickit.media.types import MEDIA_KEY, join_media
+from mimickit.media.types import CLIPS_DIR, MEDIA_KEY, join_media
 from mimickit.util.keys import ConfigError
 from mimickit.video.errors import VideoError
 
@@ -180,7 +180,7 @@ def _run(settings: Settings, argv: list[str]) -> tuple[int, dict[str, Any]]:
 def _has_begun(parts: _Parts, folder: RunFolder, err: Exception) -> bool:
     """Whether err ended the work when there was something to keep, rather than refused it at its start."""
     trained = parts.agent is not None and parts.agent.iteration > parts.iteration
-    return trained or folder.has_new(build.CLIPS_DIR) or not _is_refusal(err)
+    return trained or folder.has_new(CLIPS_DIR) or not _is_refusal(err)
 
 
 def _build(parts: _Parts, settings: Settings, argv: list[str]) -> None:

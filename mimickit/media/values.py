@@ -1,14 +1,16 @@
 """What may be attached as media, before it is a file: arrays, text, numbers, paths, and W&B's own values."""
 
+import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from numbers import Integral, Number
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mimickit.media.types import HTML, File, Histogram, Image, Media, MediaError, Video
+from mimickit.media.types import FPS_RANGE, HTML, File, Histogram, Image, Media, MediaError, Video, is_number
 
 _CHANNELS = (1, 3, 4)  # gray, RGB, RGBA
 _MAX_BINS = 512
@@ -16,12 +18,15 @@ _MAX_BINS = 512
 
 @dataclass(frozen=True)
 class Unsaved:
-    """A media value that is to become a file of the run folder."""
+    """A media value that is to become a file of the run folder. What it is given is checked when it is attached, and
+    the name that errors have to say is known.
+    """
 
     kind: type[Media]
     data: Any  # Video: (T, H, W, 3) uint8; Image: (H, W, 3) uint8; Histogram: (counts, edges); HTML: text; or a Path
     caption: str = ""
     fps: float | None = None
+    bins: int = 64
 
 
 def video(frames: Any, *, fps: float | None = None, caption: str = "") -> Unsaved:
@@ -41,10 +46,7 @@ def image(picture: Any, *, caption: str = "") -> Unsaved:
 
 def histogram(values: ArrayLike | tuple[ArrayLike, ArrayLike], *, bins: int = 64, caption: str = "") -> Unsaved:
     """The counts of values in bins of equal width; or counts (n,) and edges (n + 1,) as numpy.histogram gives them."""
-    if isinstance(values, tuple) and len(values) == 2 and np.size(values[1]) == np.size(values[0]) + 1:
-        return Unsaved(Histogram, (np.asarray(values[0]), np.asarray(values[1])), caption)
-    known = np.asarray(as_array(values), dtype=np.float64).ravel()
-    return Unsaved(Histogram, np.histogram(known[np.isfinite(known)], bins=min(bins, _MAX_BINS)), caption)
+    return Unsaved(Histogram, values, caption, bins=bins)
 
 
 def html(page: str | Path, *, caption: str = "") -> Unsaved:
@@ -54,7 +56,7 @@ def html(page: str | Path, *, caption: str = "") -> Unsaved:
 
 def file(path: str | Path, *, caption: str = "") -> Unsaved:
     """Any file."""
-    return Unsaved(File, Path(path), caption)
+    return Unsaved(File, path, caption)
 
 
 def as_unsaved(name: str, value: object) -> Unsaved:
@@ -93,31 +95,90 @@ def kind_of(path: Path) -> type[Media]:
 def as_array(value: object) -> object:
     """Tensors and lists of pictures as one numpy array; anything else as it is."""
     if hasattr(value, "detach"):
-        return value.detach().cpu().numpy()
+        known = value.detach().cpu()
+        return (known.float() if "bfloat16" in str(known.dtype) else known).numpy()
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)) and len(value):
         parts = [as_array(part) for part in value]
-        if len({np.shape(part) for part in parts if isinstance(part, np.ndarray)}) == 1:
+        is_array = [isinstance(part, np.ndarray) for part in parts]
+        known_parts = all(is_array) or (any(is_array) and all(isinstance(part, (np.ndarray, Number)) for part in parts))
+        if known_parts and len({np.shape(part) for part in parts}) == 1:
             return np.stack([np.asarray(part) for part in parts])
     return value
 
 
 def _checked(name: str, value: Unsaved) -> Unsaved:
     """The value, its data in the form that Unsaved says."""
-    data = as_array(value.data)
+    kind, data = value.kind, as_array(value.data)
+    if not is_text(value.caption):
+        raise MediaError(f"media {name!r}: caption: expected text, found {value.caption!r}")
+    if value.fps is not None and not (is_number(value.fps) and FPS_RANGE[0] <= value.fps <= FPS_RANGE[1]):
+        expected = f"a number from {FPS_RANGE[0]:g} to {FPS_RANGE[1]:g}"
+        raise MediaError(f"media {name!r}: fps: expected {expected}, found {value.fps!r}")
     if type(data).__module__.partition(".")[0] == "wandb":
         known = _of_wandb(name, data)
-        if known.kind is not value.kind:
-            raise MediaError(f"media {name!r}: expected a {value.kind.KIND}, found a wandb.{type(data).__name__}")
-        return Unsaved(value.kind, known.data, value.caption or known.caption, value.fps)
-    if isinstance(data, (str, Path)) and not (value.kind is HTML and isinstance(data, str)):
-        return Unsaved(value.kind, Path(data), value.caption, value.fps)
-    if value.kind is Video:
-        if value.fps is not None and not 0 < value.fps < np.inf:
-            raise MediaError(f"media {name!r}: fps: expected a number above 0, found {value.fps!r}")
-        return Unsaved(Video, _frames(name, data), value.caption, value.fps)
-    if value.kind is Image:
-        return Unsaved(Image, _picture(name, data), value.caption)
-    return value
+        if known.kind is not kind:
+            raise MediaError(f"media {name!r}: expected {kind.NOUN}, found a wandb.{type(data).__name__}")
+        return replace(known, caption=value.caption or known.caption, fps=value.fps)
+    if kind is Histogram:
+        return replace(value, data=_counts(name, data, value.bins))
+    if isinstance(data, (str, os.PathLike)) and not (kind is HTML and isinstance(data, str)):
+        return replace(value, data=Path(data))
+    if kind is HTML and not (is_text(data) and data.strip()):
+        raise MediaError(f"media {name!r}: expected the text of a page, or its path, found {data!r}")
+    if kind is File:
+        raise MediaError(f"media {name!r}: expected the path of a file, found {data!r}")
+    if kind is Video:
+        return replace(value, data=_frames(name, data))
+    return replace(value, data=_picture(name, data)) if kind is Image else value
+
+
+def is_text(value: object) -> bool:
+    """Whether a value is a text that can be written to a file."""
+    try:
+        return isinstance(value, str) and bool(value.encode("utf-8") or True)
+    except UnicodeEncodeError:  # half of a pair of surrogates
+        return False
+
+
+def _counts(name: str, data: Any, bins: object) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Counts (n,) and edges (n + 1,) of values, or as they are given."""
+    if not isinstance(bins, Integral) or isinstance(bins, bool) or bins < 1:
+        raise MediaError(f"media {name!r}: bins: expected a whole number above 0, found {bins!r}")
+    if isinstance(data, tuple) and len(data) == 2 and np.ndim(data[1]) == 1 and np.shape(data[0]) != np.shape(data[1]):
+        return _known_counts(name, _numbers(name, data[0]), _numbers(name, data[1]))
+    known = _numbers(name, data)
+    known = known[np.isfinite(known)]
+    if not known.size:
+        raise MediaError(f"media {name!r}: expected finite numbers to count, found none")
+    try:
+        with np.errstate(over="ignore"):
+            return np.histogram(known, bins=min(int(bins), _MAX_BINS))
+    except ValueError as error:  # too far apart, or too close to each other
+        found = f"found {known.min()} to {known.max()}: {error}"
+        raise MediaError(f"media {name!r}: expected numbers to count, {found}") from None
+
+
+def _known_counts(name: str, counts: NDArray[Any], edges: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Counts and edges that can be a histogram's."""
+    if not counts.size or len(edges) != len(counts) + 1:
+        raise MediaError(f"media {name!r}: expected counts and one edge more, found {len(counts)} and {len(edges)}")
+    if not (np.isfinite(counts).all() and (counts >= 0).all()):
+        raise MediaError(f"media {name!r}: expected counts from 0, found {counts.min()} to {counts.max()}")
+    if not (np.isfinite(edges).all() and (np.diff(edges) >= 0).all()):
+        raise MediaError(f"media {name!r}: expected edges that rise, found {edges[:8].tolist()}")
+    return counts, edges
+
+
+def _numbers(name: str, values: Any) -> NDArray[np.float64]:
+    """Real numbers (n,)."""
+    try:
+        found = np.asarray(as_array(values))
+    except ValueError:  # lists of different lengths
+        raise MediaError(f"media {name!r}: expected numbers to count, found lists of different lengths") from None
+    if found.dtype.kind not in "biuf":
+        short = repr(values) if len(repr(values)) < 60 else f"{type(values).__name__} of {found.dtype}"
+        raise MediaError(f"media {name!r}: expected numbers to count, found {short}")
+    return found.astype(np.float64).ravel()
 
 
 def _of_wandb(name: str, value: Any) -> Unsaved:
@@ -125,7 +186,7 @@ def _of_wandb(name: str, value: Any) -> Unsaved:
     kinds: Mapping[str, type[Media]] = {"Video": Video, "Image": Image, "Html": HTML}
     found = type(value).__name__
     if found == "Histogram":
-        return Unsaved(Histogram, (np.asarray(value.histogram), np.asarray(value.bins)))
+        return Unsaved(Histogram, _known_counts(name, _numbers(name, value.histogram), _numbers(name, value.bins)))
     path = getattr(value, "_path", None)
     if found not in kinds or not path:
         known = ", ".join((*kinds, "Histogram"))

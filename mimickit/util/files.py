@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 
@@ -15,20 +16,48 @@ def free_path(path: Path) -> Path:
     return path.with_name(f"{path.stem}.{number}{path.suffix}")
 
 
-def copy_into(source: Path, folder: Path) -> Path:
-    """Copy a file into a folder, which is made, under its own name or one that is free; returns the copy.
+class FreePaths:
+    """free_path for many files of the same names: a search begins where the last one ended, whatever there are."""
+
+    def __init__(self) -> None:
+        self._next: dict[Path, int] = {}
+
+    def __call__(self, path: Path) -> Path:
+        """The path itself if nothing is there, else name.N.ext."""
+        free = path
+        while free.exists() or free.is_symlink():
+            number = self._next.get(path, 1)
+            self._next[path] = number + 1
+            free = path.with_name(f"{path.stem}.{number}{path.suffix}")
+        return free
+
+
+def copy_into(source: Path, folder: Path, free: Callable[[Path], Path] = free_path) -> Path:
+    """Copy a file, or a folder with all in it, into a folder, which is made; returns the copy. Its name is the source's
+    or, where that is taken, what free makes of it.
 
     The name appears when the copy is complete. Raises OSError.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    target = free_path(folder / source.name)
+    target = free(folder / source.name)
     part = target.with_name(f".{target.name}.part")
     try:
-        shutil.copy2(source, part)
+        if source.is_dir():
+            shutil.copytree(source, part)
+        else:
+            shutil.copy2(source, part)
         part.replace(target)
     finally:
-        part.unlink(missing_ok=True)
+        remove(part)
     return target
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a folder, if it is there. Raises OSError."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def file_name(text: str) -> str:
