@@ -1,5 +1,7 @@
 """An environment that tells callbacks of its episodes, and delivers the media that they attach."""
 
+import logging
+import operator
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,10 +11,14 @@ import torch
 from torch import Tensor
 
 from mimickit.envs.base_env import OUTCOMES, BaseEnv, DoneFlags, EnvMode
-from mimickit.media.callbacks import Callback, Run, overrides
+from mimickit.media.callbacks import Callback, Run, call_hook, hook_name, overrides
 from mimickit.media.episode import Episode, EpisodeMedia
+from mimickit.media.episode_state import pack_episode, unpack_episode
+from mimickit.media.plain import NotPlainError, from_plain, to_plain
 from mimickit.media.types import Media, join_media
+from mimickit.util.keys import ConfigError
 
+LOG = logging.getLogger("mimickit.media")
 _KEY = "callbacks"  # of the state
 
 
@@ -33,6 +39,8 @@ class CallbackEnv(BaseEnv):
         self._lengths = torch.zeros(env.num_envs, dtype=torch.int64, device=env.device)
         self._open: dict[int, Episode] = {}  # episodes under way that a callback has seen
         self._media: dict[str, list[Media]] = {}
+        self._has_ended = False
+        self._warned: set[str] = set()
         self._starts = [callback for callback in callbacks if overrides(callback, "on_episode_start")]
         self._ends = [callback for callback in callbacks if overrides(callback, "on_episode_end")]
         self._watchers: dict[int, list[Callback]] = {}  # by environment
@@ -42,11 +50,19 @@ class CallbackEnv(BaseEnv):
         self._follows = bool(self._starts or self._ends or self._watchers)
 
     def _watch(self, callback: Callback) -> None:
-        for index in callback.step_envs(self.num_envs):
+        place = hook_name(callback, "step_envs")
+        found = call_hook(callback, "step_envs", self.num_envs)
+        try:
+            ids = list(found)
+        except TypeError:
+            raise ConfigError(f"{place}: expected a list of environments, found {found!r}") from None
+        for index in ids:
+            if isinstance(index, bool) or not hasattr(index, "__index__"):
+                raise ConfigError(f"{place}: expected numbers of environments, found {index!r}")
             if not 0 <= index < self.num_envs:
-                name = type(callback).__name__
-                raise ValueError(f"{name}.step_envs: expected environments below {self.num_envs}, found {index}")
-            self._watchers.setdefault(int(index), []).append(callback)
+                raise ConfigError(f"{place}: expected environments below {self.num_envs}, found {index}")
+        for index in dict.fromkeys(map(operator.index, ids)):
+            self._watchers.setdefault(index, []).append(callback)
 
     def __getattr__(self, name: str) -> Any:
         """Whatever else the environment has."""
@@ -68,7 +84,7 @@ class CallbackEnv(BaseEnv):
                 for index in ids:
                     episode = self._episode(index)
                     for callback in self._starts:
-                        callback.on_episode_start(episode, index)
+                        call_hook(callback, "on_episode_start", episode, index)
         return obs
 
     def step(self, action: Tensor) -> tuple[Tensor, Tensor, Tensor, dict[str, Tensor]]:
@@ -89,12 +105,12 @@ class CallbackEnv(BaseEnv):
         self._bring_up_to_date(touched, action, obs, reward, info)
         for index, callbacks in self._watchers.items():
             for callback in callbacks:
-                callback.on_episode_step(self._open[index], index)
+                call_hook(callback, "on_episode_step", self._open[index], index)
         for index, flag in zip(closing, done[closing].tolist(), strict=True):
             episode = self._open[index]
             episode.outcome = OUTCOMES[DoneFlags(flag)]
             for callback in self._ends:
-                callback.on_episode_end(episode, index)
+                call_hook(callback, "on_episode_end", episode, index)
             self._drop(index)
 
     def _bring_up_to_date(
@@ -115,19 +131,21 @@ class CallbackEnv(BaseEnv):
         if index not in self._open:
             facts, samples = self.inner.episode_facts(index), self.training_samples
             motion = facts.get("motion")
-            stem = f"_{samples:012d}_env{index}"
             self._open[index] = Episode(
                 env_index=index,
-                media=EpisodeMedia(lambda name, value: self._run.store.keep(name, value, stem=f"{name}{stem}")),
+                media=self._new_media(index, samples),
                 seed=self._run.seed, samples=samples, is_test=self.mode is EnvMode.TEST,
                 motion=None if motion is None else Path(str(motion)).stem, facts=facts,
             )  # fmt: skip
         return self._open[index]
 
+    def _new_media(self, index: int, samples: int) -> EpisodeMedia:
+        store, stem = self._run.store, f"_{samples:012d}_env{index}"
+        return EpisodeMedia(lambda name, value: store.keep(name, value, stem=f"{name}{stem}"), store.discard)
+
     def _drop(self, index: int) -> None:
         """An episode is over, or broken off: its media are ready."""
-        for name, items in self._open.pop(index).media.items():
-            self._media.setdefault(name, []).extend(items)
+        self._media = join_media(self._media, self._open.pop(index).media.take())
 
     # ------------------------------------------------------------------ as the environment itself
 
@@ -142,6 +160,7 @@ class CallbackEnv(BaseEnv):
         self.training_samples = samples
 
     def set_training_ended(self, ended: bool) -> None:
+        self._has_ended = ended
         self.inner.set_training_ended(ended)
 
     def seed(self, seed: int) -> None:
@@ -160,13 +179,20 @@ class CallbackEnv(BaseEnv):
         return self.inner.record_diagnostics()
 
     def pop_media(self, *, wait: bool = False) -> dict[str, list[Media]]:
+        """As that of any environment; wait, as the end of training, has those of episodes under way too."""
+        for episode in self._open.values() if wait or self._has_ended else ():
+            self._media = join_media(self._media, episode.media.take())
         media, self._media = self._media, {}
-        return join_media(self.inner.pop_media(wait=wait), media)
+        pending, self._run.pending = self._run.pending, {}
+        return join_media(self.inner.pop_media(wait=wait), media, pending)
 
     def state_dict(self) -> dict[str, Any]:
         own = {
             "returns": self._returns.clone(), "lengths": self._lengths.clone(),
-            "of": [{"name": _name(callback), "state": callback.state_dict()} for callback in self._callbacks],
+            # media of a training that has ended are delivered as it ends, not once more by one that goes on with it
+            "open": [pack_episode(episode, self._run.store, with_media=not self._has_ended, warn=self._warn)
+                     for episode in self._open.values()],
+            "of": [{"name": _name(callback), "state": self._state_of(callback)} for callback in self._callbacks],
         }  # fmt: skip
         return {**self.inner.state_dict(), _KEY: own}
 
@@ -178,12 +204,33 @@ class CallbackEnv(BaseEnv):
             return
         self._returns.copy_(own["returns"])
         self._lengths.copy_(own["lengths"])
+        self._open = {
+            packed["env_index"]: unpack_episode(packed, self._new_media, self._run.store)
+            for packed in own.get("open", ()) if self._follows and packed["env_index"] < self.num_envs
+        }  # fmt: skip
         states = list(own["of"])
         for callback in self._callbacks:
             found = next((entry for entry in states if entry["name"] == _name(callback)), None)
             if found is not None:
                 states.remove(found)
-                callback.load_state_dict(found["state"])
+                if found["state"] is not None:
+                    call_hook(callback, "load_state_dict", from_plain(found["state"]))
+
+    def _state_of(self, callback: Callback) -> Any:
+        """What a callback wants to have again; None if a checkpoint can't hold it."""
+        state = call_hook(callback, "state_dict")
+        try:
+            return to_plain(state)
+        except NotPlainError as error:
+            self._warn(f"{hook_name(callback, 'state_dict')}: expected plain values and tensors, found {error}; "
+                       "--resume will begin without any")  # fmt: skip
+            return None
+
+    def _warn(self, words: str) -> None:
+        """Once, though every checkpoint has the same to say."""
+        if words not in self._warned:
+            self._warned.add(words)
+            LOG.warning("%s", words)
 
     def close(self) -> None:
         self.inner.close()

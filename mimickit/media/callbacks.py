@@ -23,6 +23,10 @@ class Trainer(Protocol):
         """Let training end after the present iteration."""
 
 
+class CallbackError(RuntimeError):
+    """A hook has failed; the message names callback and hook, and the exception behind it says where."""
+
+
 @dataclass
 class Run:
     """The run that a callback is part of."""
@@ -110,3 +114,22 @@ class Callback:
 def overrides(callback: Callback, hook: str) -> bool:
     """Whether a callback has a hook of its own."""
     return getattr(type(callback), hook) is not getattr(Callback, hook) or hook in vars(callback)
+
+
+def call_hook(callback: Callback, hook: str, *args: Any) -> Any:
+    """Call a hook and return what it does.
+
+    Raises:
+        CallbackError: for whatever it raises, but Ctrl-C.
+    """
+    try:
+        return getattr(callback, hook)(*args)
+    except CallbackError:
+        raise
+    except Exception as error:
+        raise CallbackError(f"{hook_name(callback, hook)}: {type(error).__name__}: {error}") from error
+
+
+def hook_name(callback: Callback, hook: str) -> str:
+    """Class and method, as errors name them."""
+    return f"{type(callback).__name__}.{hook}"

@@ -15,16 +15,28 @@ UNFINISHED = "unfinished"
 
 class EpisodeMedia(UserDict[str, Any]):
     """Name -> what is attached under it. A value is checked and becomes a file of the run folder when it is set; what
-    is read is a list of Media. A value that can't be media raises MediaError, which names the key.
+    is read is a list of Media. A value that can't be media raises MediaError, which names the key. Files of a value
+    that is set anew are removed.
     """
 
-    def __init__(self, keep: Callable[[str, Any], list[Media]]) -> None:
-        """keep(name, value) makes the files."""
-        self._keep = keep
+    def __init__(self, keep: Callable[[str, Any], list[Media]], discard: Callable[[list[Media]], None]) -> None:
+        """keep(name, value) makes the files; discard(media) removes them."""
+        self._keep, self._discard = keep, discard
         super().__init__()
 
     def __setitem__(self, name: str, value: Any) -> None:
-        super().__setitem__(name, self._keep(name, value))
+        kept = self._keep(name, value)  # first: it may hold what was there before
+        self._discard(self.data.get(name, []))
+        super().__setitem__(name, kept)
+
+    def restore(self, name: str, items: list[Media]) -> None:
+        """Have again what a checkpoint held."""
+        self.data[name] = items
+
+    def take(self) -> dict[str, list[Media]]:
+        """All of it, to be delivered; none is left."""
+        taken, self.data = self.data, {}
+        return taken
 
 
 @dataclass

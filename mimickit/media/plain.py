@@ -1,6 +1,5 @@
 """Values that a checkpoint can hold, which is read without running anything that it holds."""
 
-import copy
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -52,22 +51,22 @@ def plain_items(items: Mapping[Any, Any]) -> tuple[dict[Any, Any], dict[Any, str
 
 
 def _pack(value: Any) -> Any:
-    kind = type(value)
-    if kind in _SCALARS:
-        return value
+    kind, packed = type(value), value
     if isinstance(value, (np.bool_, np.number)):
-        return value.item()
-    if isinstance(value, Tensor):
-        return value.detach().clone()
-    if kind is np.ndarray and value.dtype.kind in "biufc":
-        return {_ARRAY: _tensor(value)}
-    if isinstance(value, Path):
-        return {_PATH: str(value)}
-    if kind is dict:
-        return {_pack(key): _pack(part) for key, part in value.items() if _is_key(key)}
-    if kind in (list, tuple, set):
-        return kind(map(_pack, value))
-    raise NotPlainError(f"{kind.__module__}.{kind.__qualname__}")
+        packed = value.item()
+    elif isinstance(value, Tensor):
+        packed = value.detach().clone()
+    elif kind is np.ndarray and value.dtype.kind in "biufc":
+        packed = {_ARRAY: _tensor(value)}
+    elif isinstance(value, Path):
+        packed = {_PATH: str(value)}
+    elif kind is dict:
+        packed = {key: _pack(part) for key, part in value.items() if _is_key(key)}
+    elif kind in (list, tuple, set):
+        packed = kind(map(_pack, value))
+    if type(packed) not in (*_SCALARS, Tensor, dict, list, tuple, set):
+        raise NotPlainError(f"{kind.__module__}.{kind.__qualname__}")
+    return packed
 
 
 def _is_key(key: Any) -> bool:
@@ -78,6 +77,6 @@ def _is_key(key: Any) -> bool:
 
 def _tensor(array: np.ndarray) -> Tensor:
     try:
-        return torch.from_numpy(copy.copy(array.astype(array.dtype.newbyteorder("="), order="C")))
+        return torch.from_numpy(array.astype(array.dtype.newbyteorder("="), order="C"))
     except TypeError:
         raise NotPlainError(f"an array of {array.dtype}") from None

@@ -57,8 +57,7 @@ class MediaStore:
         if isinstance(value, (list, tuple)) and not _is_picture(value):
             kept: list[Media] = []
             try:
-                for part in value:
-                    kept.append(self._keep_one(name, part, stem or name))
+                kept.extend(self._keep_one(name, part, stem or name) for part in value)
             except MediaError:
                 self.discard(kept)
                 raise
@@ -86,8 +85,8 @@ class MediaStore:
         Raises:
             MediaError: the file is gone.
         """
-        facts = {key: self._find(value) if isinstance(value, dict) else value for key, value in entry.items()}
-        item = _KINDS[facts.pop("type")](**facts)
+        facts: dict[str, Any] = {k: self._find(v) if isinstance(v, dict) else v for k, v in entry.items()}
+        item = _KINDS[str(facts.pop("type"))](**facts)
         if not item.path.is_relative_to(self._root / MEDIA_DIR):
             return self._keep_one(name, item, name)
         item.validate(name)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Number
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -99,10 +99,10 @@ def as_array(value: object) -> object:
         return (known.float() if "bfloat16" in str(known.dtype) else known).numpy()
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)) and len(value):
         parts = [as_array(part) for part in value]
-        is_array = [isinstance(part, np.ndarray) for part in parts]
-        known_parts = all(is_array) or (any(is_array) and all(isinstance(part, (np.ndarray, Number)) for part in parts))
-        if known_parts and len({np.shape(part) for part in parts}) == 1:
-            return np.stack([np.asarray(part) for part in parts])
+        arrays = [np.asarray(part) for part in parts if isinstance(part, (np.ndarray, Number))]
+        has_pictures = any(isinstance(part, np.ndarray) for part in parts)
+        if has_pictures and len(arrays) == len(parts) and len({array.shape for array in arrays}) == 1:
+            return np.stack(arrays)
     return value
 
 
@@ -132,7 +132,7 @@ def _checked(name: str, value: Unsaved) -> Unsaved:
     return replace(value, data=_picture(name, data)) if kind is Image else value
 
 
-def is_text(value: object) -> bool:
+def is_text(value: object) -> TypeGuard[str]:
     """Whether a value is a text that can be written to a file."""
     try:
         return isinstance(value, str) and bool(value.encode("utf-8") or True)
@@ -140,9 +140,9 @@ def is_text(value: object) -> bool:
         return False
 
 
-def _counts(name: str, data: Any, bins: object) -> tuple[NDArray[Any], NDArray[Any]]:
+def _counts(name: str, data: Any, bins: Any) -> tuple[NDArray[Any], NDArray[Any]]:
     """Counts (n,) and edges (n + 1,) of values, or as they are given."""
-    if not isinstance(bins, Integral) or isinstance(bins, bool) or bins < 1:
+    if not (is_number(bins) and isinstance(bins, Integral) and int(bins) > 0):
         raise MediaError(f"media {name!r}: bins: expected a whole number above 0, found {bins!r}")
     if isinstance(data, tuple) and len(data) == 2 and np.ndim(data[1]) == 1 and np.shape(data[0]) != np.shape(data[1]):
         return _known_counts(name, _numbers(name, data[0]), _numbers(name, data[1]))

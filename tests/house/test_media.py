@@ -22,7 +22,7 @@ def test_a_media_value_describes_itself(tmp_path):
 @pytest.mark.parametrize("kind", [Video, Image, HTML, File])
 def test_a_missing_or_empty_file_is_refused_by_key(tmp_path, kind):
     path = tmp_path / "a.xyz"
-    with pytest.raises(MediaError, match=rf"media 'mine': expected a {kind.KIND} file, found nothing at .*a\.xyz"):
+    with pytest.raises(MediaError, match=rf"media 'mine': expected {kind.NOUN}, found nothing at .*a\.xyz"):
         kind(path=path).validate("mine")
     path.touch()
     with pytest.raises(MediaError, match=r"media 'mine': .* found an empty file"):
@@ -34,7 +34,7 @@ def test_a_wrong_suffix_or_impossible_figures_are_refused(tmp_path):
     path.write_text("x")
     File(path=path).validate("mine")
     for kind in (Video, Image, HTML):
-        with pytest.raises(MediaError, match=rf"expected a {kind.KIND} \(\..*found a\.txt"):
+        with pytest.raises(MediaError, match=rf"expected {kind.NOUN} \(\..*found a\.txt"):
             kind(path=path).validate("mine")
     clip = tmp_path / "a.mp4"
     clip.write_text("x")

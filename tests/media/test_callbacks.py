@@ -11,8 +11,10 @@ from mimickit.learning.ppo_agent import PPOAgent
 from mimickit.loggers.text_logger import TextLogger, read_rows
 from mimickit.media import Callback, MediaError, Run, image
 from mimickit.media.callback_env import CallbackEnv
+from mimickit.media.callbacks import CallbackError
 from mimickit.media.observer import CallbackObserver
 from mimickit.media.store import MediaStore
+from mimickit.util.keys import ConfigError
 from tests.learning.conftest import CONFIG
 from tests.learning.point_mass import PointMassEnv
 
@@ -170,8 +172,9 @@ def test_what_is_no_media_ends_the_hook_with_its_key(tmp_path):
         def on_episode_end(self, episode, env_index):
             episode.media["mine"] = 3
 
-    with pytest.raises(MediaError, match="media 'mine'"):
+    with pytest.raises(CallbackError, match=r"^Wrong.on_episode_end: MediaError: media 'mine': ") as found:
         train(agent_of(tmp_path, Wrong()), tmp_path, 1)
+    assert isinstance(found.value.__cause__, MediaError)
 
 
 def test_callbacks_change_nothing_of_the_training(tmp_path):
@@ -201,8 +204,84 @@ def test_a_step_hook_sees_no_other_environment(tmp_path):
     told.told.clear()
     env.step(torch.zeros(4096, 2))
     assert [words[:3] for words in told.told] == [("step", 3, 1)]
-    with pytest.raises(ValueError, match=r"Told.step_envs: expected environments below 4, found 9"):
-        wrapped(tmp_path, Told(envs=(9,)))
+
+
+@pytest.mark.parametrize(
+    ("envs", "words"),
+    [
+        ((9,), "expected environments below 4, found 9"),
+        ((0, -1), "expected environments below 4, found -1"),
+        (2, "expected a list of environments, found 2"),
+        (None, "expected a list of environments, found None"),
+        (torch.tensor(1), r"expected a list of environments, found tensor\(1\)"),
+        ("01", "expected numbers of environments, found '0'"),
+        ([1.0], "expected numbers of environments, found 1.0"),
+        ([False, True], "expected numbers of environments, found False"),
+    ],
+)
+def test_environments_that_can_not_be_watched_are_named(tmp_path, envs, words):
+    with pytest.raises(ConfigError, match=rf"^Told.step_envs: {words}"):
+        wrapped(tmp_path, Told(envs=envs))
+
+
+@pytest.mark.parametrize("envs", [[3, 3], torch.tensor([3]), np.array([3]), {3}, iter([3])])
+def test_every_kind_of_list_names_environments_and_none_is_told_twice(tmp_path, envs):
+    told = Told(envs=envs)
+    env, _ = wrapped(tmp_path, told)
+    env.reset()
+    env.step(torch.zeros(4, 2))
+    assert [words[:3] for words in told.of("step")] == [("step", 3, 1)]
+
+
+@pytest.mark.parametrize("hook", ["on_train_start", "on_iteration_end", "on_test_start", "on_test_end",
+                                  "on_episode_start", "on_episode_step", "on_episode_end", "step_envs"])  # fmt: skip
+def test_what_a_hook_raises_is_named_by_callback_and_hook(tmp_path, hook):
+    def fail(*args):
+        raise ConfigError("mine")
+
+    callback = type("Fails", (Told,), {hook: fail})()
+    with pytest.raises(CallbackError, match=rf"^Fails.{hook}: ConfigError: mine$") as found:
+        train(agent_of(tmp_path, callback), tmp_path, 1)
+    assert isinstance(found.value.__cause__, ConfigError)
+    assert not isinstance(found.value, ValueError), "which the command line takes for a refusal"
+
+
+DAMAGES = {
+    "removed": (lambda result: result.pop("mean_return"), "mean_return: expected what was there, found it removed"),
+    "text": (lambda result: result.update(mean_return="high"), "mean_return: expected a number, found 'high'"),
+    "no media": (lambda result: result.update(episode_media=None), "episode_media: expected a dict .*, found NoneType"),
+    "media removed": (lambda result: result.pop("episode_media"), "episode_media: expected what was there, found it"),
+    "added text": (lambda result: result.update(note="good"), "note: expected a number, found 'good'"),
+    "added None": (lambda result: result.update(note=None), "note: expected a number, found None"),
+    "added bool": (lambda result: result.update(note=True), "note: expected a number, found True"),
+    "added list": (lambda result: result.update(note=[1.0]), r"note: expected a number, found \[1.0\]"),
+    "added array": (lambda result: result.update(note=torch.zeros(2)), r"note: expected a number, found tensor"),
+    "added too much": (lambda result: result.update(note=10**400), "note: expected a number, found int 1000"),
+    "added no name": (lambda result: result.update({3: 1.0}), "expected names of figures, found 3"),
+    "no such media": (lambda result: result["episode_media"].update(x=5), "media 'x': expected media"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_damage_to_a_result_is_named(tmp_path, name):
+    damage, words = DAMAGES[name]
+
+    class Damages(Callback):
+        def on_test_end(self, result):
+            damage(result)
+
+    with pytest.raises(CallbackError, match=rf"^Damages.on_test_end: {words}"):
+        train(agent_of(tmp_path, Damages()), tmp_path, 1)
+
+
+def test_numbers_of_every_kind_are_logged(tmp_path):
+    class Adds(Callback):
+        def on_test_end(self, result):
+            result.update(a=np.float32(0.5), b=torch.tensor([0.25]), c=np.array(3), mean_return=torch.tensor(7.0))
+
+    train(agent_of(tmp_path, Adds()), tmp_path, 1)
+    (row,) = [row for row in read_rows(tmp_path / "log.jsonl") if "test/a" in row]
+    assert [row[f"test/{key}"] for key in ("a", "b", "c", "mean_return")] == [0.5, 0.25, 3, 7.0]
 
 
 def test_training_goes_on_with_what_callbacks_know(tmp_path):
