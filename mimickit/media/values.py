@@ -151,7 +151,7 @@ def _counts(name: str, data: Any, bins: Any) -> tuple[NDArray[Any], NDArray[Any]
     if not known.size:
         raise MediaError(f"media {name!r}: expected finite numbers to count, found none")
     try:
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             return np.histogram(known, bins=min(int(bins), _MAX_BINS))
     except ValueError as error:  # too far apart, or too close to each other
         found = f"found {known.min()} to {known.max()}: {error}"

@@ -64,3 +64,17 @@ class Broken(Callback):
 
     def on_episode_end(self, episode, env_index):
         episode.media["mine"] = object()
+
+
+class Raises(Callback):
+    """Has a mistake in a hook that is called in the middle of training."""
+
+    def on_iteration_end(self, result):
+        raise ValueError("my mistake")
+
+
+class Starts(Callback):
+    """Attaches to an episode when it begins."""
+
+    def on_episode_start(self, episode, env_index):
+        episode.media["start"] = html(f"<p>{env_index}")

@@ -198,19 +198,35 @@ def test_a_view_has_callbacks_too(tmp_path):
     assert names(Attach.results[0][1]) == expected(["humanoid_walk"]) | {("test_picture", "image")}
 
 
+def test_what_is_attached_to_the_last_episodes_of_a_training_is_there_without_a_test(tmp_path):
+    words = train_words(tmp_path, iters_per_output=1)
+    words[words.index("--test_episodes") + 1] = 0
+    words[words.index("--env.episode_length") + 1] = 30.0
+    assert run(*words, "--callbacks", "tests.media.attaching:Starts", "--out_dir", tmp_path / "run") == 0
+    rows = read_rows(tmp_path / "run" / "log.jsonl")
+    logged = [item["path"] for row in rows for item in row.get("media", {}).get("start", ())]
+    made = {path.relative_to(tmp_path / "run").as_posix() for path in (tmp_path / "run").rglob("media/start/*.html")}
+    assert len(logged) == len(set(logged)) >= 4
+    assert set(logged) == made
+    assert len(json.loads((tmp_path / "run" / "result.json").read_text())["episode_media"]["start"]) >= 1
+
+
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "said", "code"),
     [
-        (["early_stop"], "EarlyStop: expected patience"),
-        (["early_stop", "patience=1", "metric=speed"], "EarlyStop: metric: expected one of mean_return"),
-        (["early_stop", "pace=1"], "'early_stop': EarlyStop.__init__ doesn't take what it is given"),
-        (["patience=1"], "expected a callback before its options as key=value, found 'patience=1'"),
-        (["early_stp"], "unknown callback 'early_stp'; did you mean 'early_stop'"),
-        (["tests.media.attaching:COLORS"], "expected a subclass of mimickit.media.callbacks:Callback, found dict"),
-        (["tests.media.attaching:Broken"], "media 'mine': expected media"),
-        (["error_plots", "envs=0,7"], "ErrorPlots.step_envs: expected environments below 4, found 7"),
+        (["early_stop"], "EarlyStop: expected patience", 2),
+        (["early_stop", "patience=1", "metric=speed"], "EarlyStop: metric: expected one of mean_return", 1),
+        (["early_stop", "pace=1"], "'early_stop': EarlyStop.__init__ doesn't take what it is given", 2),
+        (["patience=1"], "expected a callback before its options as key=value, found 'patience=1'", 2),
+        (["early_stp"], "unknown callback 'early_stp'; did you mean 'early_stop'", 2),
+        (["tests.media.attaching:COLORS"], "expected a subclass of mimickit.media.callbacks:Callback, found dict", 2),
+        (["tests.media.attaching:Broken"], "Broken.on_episode_end: MediaError: media 'mine': expected media", 1),
+        (["tests.media.attaching:Raises"], "Raises.on_iteration_end: ValueError: my mistake", 1),
+        (["error_plots", "envs=0,7"], "error: ErrorPlots.step_envs: expected environments below 4, found 7", 2),
     ],
 )
-def test_mistakes_are_named(tmp_path, capsys, words, said):
-    assert run(*train_words(tmp_path), "--callbacks", *words, "--out_dir", tmp_path / "run") != 0
-    assert said in capsys.readouterr().err
+def test_mistakes_are_named(tmp_path, capsys, words, said, code):
+    assert run(*train_words(tmp_path), "--callbacks", *words, "--out_dir", tmp_path / "run") == code
+    errors = capsys.readouterr().err
+    assert said in errors
+    assert ("Traceback" in errors) == (code == 1), "only what a hook does is looked for in its code"
