@@ -200,7 +200,8 @@ def test_a_view_has_callbacks_too(tmp_path):
 
 def test_what_is_attached_to_the_last_episodes_of_a_training_is_there_without_a_test(tmp_path):
     words = train_words(tmp_path, iters_per_output=1)
-    words[words.index("--test_episodes") + 1] = 0
+    words[words.index("--test_episodes")] = "--agent.test_episodes"
+    words[words.index("--agent.test_episodes") + 1] = 0
     words[words.index("--env.episode_length") + 1] = 30.0
     assert run(*words, "--callbacks", "tests.media.attaching:Starts", "--out_dir", tmp_path / "run") == 0
     rows = read_rows(tmp_path / "run" / "log.jsonl")
