@@ -166,7 +166,7 @@ class BaseAgent(abc.ABC):
                 raise
             except Exception:  # of somebody's callback or environment: what has been learnt by then is kept
                 if run.saved_at != self.iteration and self.iteration and self._is_sound():
-                    self._save_run(run, must=False)
+                    self._save_what_can_be(run)
                 raise
         return run.result | self._run_facts() | {MEDIA_KEY: join_media(run.media, run.result.get(MEDIA_KEY, {}))}
 
@@ -272,6 +272,12 @@ class BaseAgent(abc.ABC):
         self._save_model(run.out_dir / MODEL_FILE, must=must)
         try_save(lambda: self.save_checkpoint(run.out_dir / CHECKPOINT_FILE), must=must)
         run.saved_at = self.iteration
+
+    def _save_what_can_be(self, run: TrainingRun) -> None:
+        try:
+            self._save_run(run, must=False)
+        except Exception as error:  # the one that ended training is the one to tell
+            LOG.error("could not save: %s: %s", type(error).__name__, error)
 
     def _run_facts(self) -> dict[str, Any]:
         facts = {"samples": self.samples, "iterations": self.iteration, "train_time_s": self._train_seconds}
