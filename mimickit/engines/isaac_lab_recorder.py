@@ -4,18 +4,12 @@ film crew's thread.
 
 from typing import Any
 
-from mimickit.engines.newton_recorder import SensorFilmer
-from mimickit.engines.video_recorder import FilmedEngine, VideoRecorder
-from mimickit.video.config import VideoConfig
+from mimickit.engines.newton_recorder import NewtonRecorder, SensorFilmer
 from mimickit.video.production import Filmer
 
 
-class IsaacLabRecorder(VideoRecorder):
+class IsaacLabRecorder(NewtonRecorder):
     """Films with Isaac Lab's Warp renderer, on the simulation's device."""
-
-    def __init__(self, engine: FilmedEngine, config: VideoConfig, device: str) -> None:
-        super().__init__(engine, config)
-        self._device = device
 
     def _make_filmer(self) -> Filmer:
         return WarpFilmer(self._device)

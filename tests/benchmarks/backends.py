@@ -1,6 +1,9 @@
 """What is measured alike on every engine that has a renderer of its own."""
 
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -8,6 +11,7 @@ import warp as wp
 
 from mimickit.engines.engine import Engine
 from mimickit.video.camera.camera_rig import CameraPose
+from mimickit.video.config import VideoConfig
 from tests.benchmarks.timing import Row, at_least, in_turns, within
 
 WIDTH, HEIGHT, FRAMES = 854, 480, 25
@@ -17,6 +21,28 @@ FILM = {
     "width": WIDTH, "height": HEIGHT,
     "camera": "still", "position": tuple(EYE), "target": tuple(TARGET), "fov": FOV,
 }  # fmt: skip
+
+
+def recording(
+    name: str,
+    standing: Callable[[int, VideoConfig], Any],
+    num_envs: int,
+    renderer: str,
+    drawing: Callable[[Any], Callable[[], object]],
+) -> list[Row]:
+    """The rows of an engine's recorder.
+
+    standing: makes the engine with so many characters on the ground. drawing: makes of it what filming() wants.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        video = VideoConfig.from_mapping({**FILM, "enabled": True, "out_dir": Path(folder)}, "benchmark")
+        engine = standing(num_envs, video)
+        rows = [not_filming(name, engine)]
+        engine.close()
+        engine = standing(1, video)
+        rows.append(filming(name, engine, renderer, drawing(engine)))
+        engine.close()
+        return rows
 
 
 def not_filming(name: str, engine: Engine) -> Row:

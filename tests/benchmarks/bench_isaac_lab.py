@@ -3,10 +3,8 @@ Isaac Lab's renderer. Isaac Lab has one simulation in a process, so that what is
 """
 
 import statistics
-import tempfile
 from collections import defaultdict
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +17,7 @@ from mimickit.engines.isaac_lab_engine import IsaacLabEngine
 from mimickit.video.config import VideoConfig
 from mimickit.video.layout import Rect
 from mimickit.video.snapshot import Snapshot
-from tests.benchmarks.backends import EYE, FILM, HEIGHT, VIEW, WIDTH, filming, not_filming
+from tests.benchmarks.backends import EYE, HEIGHT, VIEW, WIDTH, recording
 from tests.benchmarks.timing import Row, at_least, seconds
 
 CHAR_FILE = "data/assets/humanoid/humanoid.xml"
@@ -129,13 +127,4 @@ def drawing(engine: IsaacLabEngine) -> Callable[[], object]:
 
 def run() -> list[Row]:
     """All rows of Isaac Lab."""
-    with tempfile.TemporaryDirectory() as folder:
-        rows = [stepping()]
-        video = VideoConfig.from_mapping({**FILM, "enabled": True, "out_dir": Path(folder)}, "benchmark")
-        engine = standing(NUM_ENVS, video)
-        rows.append(not_filming("Isaac Lab", engine))
-        engine.close()
-        engine = standing(1, video)
-        rows.append(filming("Isaac Lab", engine, "NewtonWarpRenderer", drawing(engine)))
-        engine.close()
-        return rows
+    return [stepping(), *recording("Isaac Lab", standing, NUM_ENVS, "NewtonWarpRenderer", drawing)]

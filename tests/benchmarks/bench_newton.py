@@ -1,9 +1,7 @@
 """The Newton engine against a bare loop of Newton's solver, and its recorder against a bare loop of Newton's camera."""
 
 import math
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 
 import newton
 import torch
@@ -16,7 +14,7 @@ from mimickit.engines.newton_engine import NewtonEngine
 from mimickit.video.config import VideoConfig
 from mimickit.video.layout import Rect
 from mimickit.video.snapshot import Snapshot
-from tests.benchmarks.backends import FILM, FOV, HEIGHT, VIEW, WIDTH, filming, not_filming
+from tests.benchmarks.backends import FOV, HEIGHT, VIEW, WIDTH, recording
 from tests.benchmarks.timing import Row, at_least, in_turns
 
 CHAR_FILE = "data/assets/humanoid/humanoid.xml"
@@ -102,13 +100,4 @@ def drawing(engine: NewtonEngine) -> Callable[[], object]:
 
 def run() -> list[Row]:
     """All rows of Newton."""
-    with tempfile.TemporaryDirectory() as folder:
-        rows = [stepping()]
-        video = VideoConfig.from_mapping({**FILM, "enabled": True, "out_dir": Path(folder)}, "benchmark")
-        engine = standing(NUM_ENVS, video)
-        rows.append(not_filming("Newton", engine))
-        engine.close()
-        engine = standing(1, video)
-        rows.append(filming("Newton", engine, "SensorCamera", drawing(engine)))
-        engine.close()
-        return rows
+    return [stepping(), *recording("Newton", standing, NUM_ENVS, "SensorCamera", drawing)]
