@@ -44,6 +44,8 @@ class SensorFilmer(StageFilmer):
         key = (tuple(actors), self._looks, self._device)
         stage: Any = self._stages.get(key)
         if stage is None or list(stage.ghosts_of[: len(ghosts_of)]) != ghosts_of:
+            if stage is not None:
+                stage.close()
             width, height, quality = self._plan.width, self._plan.height, self._plan.config.quality
             stage = self._stage_class()(
                 actors, width=width, height=height, device=self._device, ghosts_of=ghosts_of, quality=quality

@@ -12,8 +12,9 @@ import torch
 import warp as wp
 
 from mimickit.engines.engine import ControlMode, ObjType
-from mimickit.engines.isaac_lab.stage import IsaacLabStage
+from mimickit.engines.isaac_lab.stage import IsaacLabStage, RendererView
 from mimickit.engines.isaac_lab_engine import IsaacLabEngine
+from mimickit.engines.newton.bands import Bands
 from mimickit.video.config import VideoConfig
 from mimickit.video.layout import Rect
 from mimickit.video.snapshot import Snapshot
@@ -53,9 +54,7 @@ class BareLoop:
         physics.solver_cfg.class_type = physics.class_type = NewtonMJWarpManager
         config = api.simulation_config(dt=1 / 30, gravity=(0.0, 0.0, -9.81), physics=physics)
         self._sim = SimulationContext(config)
-        self._scene = InteractiveScene(
-            scene_config(scene, api, num_envs=NUM_ENVS, spacing=0.0, mode=ControlMode.POS)
-        )
+        self._scene = InteractiveScene(scene_config(scene, api, num_envs=NUM_ENVS, spacing=0.0, mode=ControlMode.POS))
         self._sim.reset()
         self._robot = self._scene[asset_name(scene.objects[0])]
         self._pose = torch.tensor([[0.0, 0.0, 0.9, 0.0, 0.0, 0.0, 1.0]], device=DEVICE).repeat(NUM_ENVS, 1)
@@ -111,18 +110,28 @@ def drawing(engine: IsaacLabEngine) -> Callable[[], object]:
     """Draws backends.VIEW of the engine's scene with Isaac Lab's renderer, as a user of Isaac Lab would."""
     stage = IsaacLabStage(engine.stage_actors(0), width=WIDTH, height=HEIGHT, device=DEVICE)
     stage.place(Snapshot(time=0.0, env_id=0, step=0, poses=engine.body_poses(0)))
-    rect = Rect(0, 0, WIDTH, HEIGHT)
-    stage.draw(VIEW, rect)  # makes the camera's buffers
-    renderer, view = stage._sensor, stage._view(rect)
-    position, orientation = view._where
+    stage.draw(VIEW, Rect(0, 0, WIDTH, HEIGHT))  # places the bodies
+    renderer, model, state = stage._sensor, stage._model, stage._state
+    view = RendererView(renderer, WIDTH, HEIGHT, Whole(DEVICE))
+    view.shoot(VIEW)
+    (whole,), (position, orientation) = view._bands, view._where
+    data, intrinsics = whole.camera
 
     def draw() -> None:
         position.assign(EYE.astype(np.float32)[None])
-        renderer.update_camera(view._data, position, orientation, None)
-        renderer.render(view._data)
-        view._color.numpy()
+        renderer.update_camera(data, position, orientation, intrinsics)
+        model.bvh_refit_shapes(state)
+        renderer.render(data)
+        whole.color.numpy()
 
     return draw
+
+
+class Whole(Bands):
+    """A picture is one band."""
+
+    def of(self, height: int) -> list[tuple[int, int]]:
+        return [(0, height)]
 
 
 def run() -> list[Row]:

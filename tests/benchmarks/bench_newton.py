@@ -9,7 +9,8 @@ import warp as wp
 
 from mimickit.engines.engine import ObjType
 from mimickit.engines.newton.scene import build_model
-from mimickit.engines.newton.stage import NewtonStage, _camera_transform
+from mimickit.engines.newton.stage import NewtonStage
+from mimickit.engines.newton.view import camera_transform
 from mimickit.engines.newton_engine import NewtonEngine
 from mimickit.video.config import VideoConfig
 from mimickit.video.layout import Rect
@@ -90,7 +91,7 @@ def drawing(engine: NewtonEngine) -> Callable[[], object]:
     rays = sensor.compute_camera_rays_pinhole(WIDTH, HEIGHT, camera_fov=math.radians(FOV), device=DEVICE)
 
     def draw() -> None:
-        where = wp.array([_camera_transform(VIEW)], dtype=wp.transformf, device=DEVICE)
+        where = wp.array([camera_transform(VIEW)], dtype=wp.transformf, device=DEVICE)
         model.bvh_refit_shapes(state)
         sensor.update(state, where, rays, color_image=color, world_indices=world)
         color.numpy()

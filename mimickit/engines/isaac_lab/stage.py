@@ -16,7 +16,9 @@ from isaaclab.utils.warp import ProxyArray  # noqa: TID253
 from isaaclab_newton.renderers import NewtonWarpRenderer, NewtonWarpRendererCfg
 from newton.sensors import SensorTiledCamera  # noqa: TID253
 
-from mimickit.engines.newton.stage import NewtonStage, develop, sky_colors
+from mimickit.engines.newton.bands import Bands
+from mimickit.engines.newton.stage import NewtonStage
+from mimickit.engines.newton.view import Band, View
 from mimickit.video import palette
 from mimickit.video.camera.camera_rig import CameraPose
 from mimickit.video.stage.stage import Frame, camera_axes
@@ -49,8 +51,7 @@ class FilmRenderer(NewtonWarpRenderer):
         self.newton_sensor.utils.create_default_light(enable_shadows=cfg.enable_shadows, direction=wp.vec3f(*direction))
 
     def render(self, render_data: Any) -> None:
-        """Draw what state_0 holds."""
-        self.backend.model.bvh_refit_shapes(self.backend.state_0)
+        """Draw what state_0 holds and the model's tree of shapes is fitted to."""
         self._launch_render(render_data)
 
 
@@ -61,62 +62,69 @@ class IsaacLabStage(NewtonStage):
         cfg = NewtonWarpRendererCfg(enable_shadows=self._look.shadows, use_cuda_graph=False)
         return FilmRenderer(cfg, self._model, self._state)
 
-    def _make_view(self, width: int, height: int) -> "_View":
-        return _View(self._sensor, width, height, _FINE if self._look.samples > 1 else 1)
+    def _make_view(self, width: int, height: int) -> View:
+        if self._look.samples > 1:
+            return _FineView(self._sensor, width, height, self._bands)
+        return RendererView(self._sensor, width, height, self._bands)
 
 
-class _View:
-    """A camera for pictures of one size."""
+class RendererView(View):
+    """Seen by Isaac Lab's renderer; each band is a camera of its own, whose axis meets the picture's middle."""
 
-    def __init__(self, renderer: FilmRenderer, width: int, height: int, fine: int) -> None:
-        self._renderer, self._size = renderer, (width, height)
-        width, height = fine * width, fine * height
-        self._fine, self._device = fine, renderer.backend.model.device
-        self._color = wp.zeros((1, height, width), dtype=wp.uint32, device=self._device)
-        self._depth = wp.zeros((1, height, width), dtype=wp.float32, device=self._device)
-        self._picture = wp.empty((height, width, 3), dtype=wp.uint8, device=self._device)
-        self._sky = wp.array(sky_colors(), dtype=wp.vec3f, device=self._device)
+    def __init__(self, renderer: FilmRenderer, width: int, height: int, crew: Bands) -> None:
+        super().__init__(width, height, renderer.backend.model.device, crew)
+        self._renderer = renderer
         self._where = [wp.zeros(1, dtype=kind, device=self._device) for kind in (wp.vec3f, wp.quatf)]
-        self._data: Any = None
-        self._fov = 0.0
 
-    def shoot(self, _renderer: FilmRenderer, _state: Any, camera: CameraPose, _samples: int) -> Frame:
-        """(H, W, 3), written over by the next call."""
-        if camera.fov != self._fov:
-            self._fov, self._data = camera.fov, self._render_data(camera.fov)
+    def _zoom(self, fov: float) -> None:
+        for band in self._bands:
+            band.camera = self._render_data(fov, band), self._intrinsics(fov, band.top)
+
+    def _aim(self, camera: CameraPose) -> None:
         position, orientation = self._where
         position.assign(np.asarray(camera.eye, dtype=np.float32)[None])
         orientation.assign(_orientation(camera)[None])
-        intrinsics = ProxyArray(self._intrinsics(camera.fov))
-        self._renderer.update_camera(self._data, position, orientation, intrinsics)
-        self._renderer.render(self._data)
-        picture = develop(self._color, self._depth, camera, self._sky, self._picture)
-        if self._fine == 1:
-            return picture
-        import cv2
+        for band in self._bands:
+            data, intrinsics = band.camera
+            self._renderer.update_camera(data, position, orientation, intrinsics)
 
-        return np.asarray(cv2.resize(picture, self._size, interpolation=cv2.INTER_AREA))
+    def _see(self, band: Band) -> None:
+        data, _ = band.camera
+        self._renderer.render(data)
 
-    def _render_data(self, fov: float) -> Any:
-        _, height, width = self._color.shape
-        lens = PinholeCameraCfg(focal_length=_APERTURE / 2 / math.tan(math.radians(fov) / 2) * width / height,
-                                horizontal_aperture=_APERTURE, clipping_range=(0.01, 1000.0))  # fmt: skip
+    def _render_data(self, fov: float, band: Band) -> Any:
+        focal_length = _APERTURE / 2 / math.tan(math.radians(fov) / 2) * self._width / self._height
+        lens = PinholeCameraCfg(
+            focal_length=focal_length, horizontal_aperture=_APERTURE, clipping_range=(0.01, 1000.0)
+        )
         cfg = CameraCfg(
-            prim_path="/World/film", width=width, height=height, spawn=lens,
+            prim_path="/World/film", width=self._width, height=band.rows, spawn=lens,
             data_types=["rgba", "distance_to_image_plane"], renderer_cfg=self._renderer.cfg,
         )  # fmt: skip
         spec = CameraRenderSpec(cfg=cfg, device=str(self._device), num_instances=1, camera_prim_paths=(), view_count=1)
         data = self._renderer.create_render_data(spec)
-        data.clear_color = 0  # nothing was hit: the sky comes from develop()
-        outputs = {"rgba": ProxyArray(self._color), "distance_to_image_plane": ProxyArray(self._depth)}
+        data.clear_color = 0  # nothing was hit: the sky comes later
+        outputs = {"rgba": ProxyArray(band.color), "distance_to_image_plane": ProxyArray(band.depth)}
         self._renderer.set_outputs(data, outputs)
         return data
 
-    def _intrinsics(self, fov: float) -> Any:
-        _, height, width = self._color.shape
-        focal = height / 2 / math.tan(math.radians(fov) / 2)  # pixels
-        matrix = np.array([[focal, 0.0, width / 2], [0.0, focal, height / 2], [0.0, 0.0, 1.0]], dtype=np.float32)
-        return wp.array(matrix[None], dtype=wp.mat33f, device=self._device)
+    def _intrinsics(self, fov: float, top: int) -> Any:
+        focal = self._height / 2 / math.tan(math.radians(fov) / 2)  # pixels
+        matrix = [[focal, 0.0, self._width / 2], [0.0, focal, self._height / 2 - top], [0.0, 0.0, 1.0]]
+        return ProxyArray(wp.array(np.array([matrix], dtype=np.float32), dtype=wp.mat33f, device=self._device))
+
+
+class _FineView(RendererView):
+    """Draws larger pictures and makes them small, for smooth edges."""
+
+    def __init__(self, renderer: FilmRenderer, width: int, height: int, crew: Bands) -> None:
+        super().__init__(renderer, _FINE * width, _FINE * height, crew)
+        self._size = (width, height)
+
+    def shoot(self, camera: CameraPose) -> Frame:
+        import cv2
+
+        return np.asarray(cv2.resize(super().shoot(camera), self._size, interpolation=cv2.INTER_AREA))
 
 
 def _orientation(camera: CameraPose) -> np.ndarray:

@@ -5,7 +5,6 @@ film and no other. The simulation is neither read nor touched. Two things of the
 and actors that are half transparent (ghosts are).
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,23 +13,22 @@ import newton  # noqa: TID253  (this module is imported by the Newton recorder a
 import numpy as np
 import warp as wp  # noqa: TID253
 
+from mimickit.engines.newton.bands import Bands
 from mimickit.engines.newton.scene import add_geom
+from mimickit.engines.newton.view import SensorView, View
 from mimickit.engines.warp_lock import WARP_LOCK
 from mimickit.video import palette
 from mimickit.video.camera.camera_rig import CameraPose, SubjectSize
 from mimickit.video.config import Quality
 from mimickit.video.errors import VideoError
 from mimickit.video.layout import Rect
-from mimickit.video.snapshot import ActorSpec, FloatArray, Snapshot
-from mimickit.video.stage.stage import Frame, camera_axes
+from mimickit.video.snapshot import ActorSpec, Snapshot
+from mimickit.video.stage.stage import Frame
 from mimickit.video.stage.stage_markers import NO_MARKS, Marks
 from mimickit.video.stage.stage_scene import StageScene, build_scene, ground_origin
 
 _VISIBLE_GROUPS = 3  # geom groups 0, 1, 2 are visual by MuJoCo's convention
 _GROUND_SIZE = 60.0  # m, from the camera to the ground's edge
-_HAZE_FROM, _HAZE_TO = wp.constant(8.0), wp.constant(40.0)  # m from the camera, over which the ground dissolves
-_HORIZON = 0.045  # rise of a ray up to which the sky has the ground's colour in it
-_SKY_STEPS = wp.constant(2048)  # of the sky's colours
 _TEXTURE_SIZE = 256  # pixels a side
 _AWAY = (0.0, 0.0, -1000.0, 0.0, 0.0, 0.0, 1.0)  # where a body goes that the snapshot doesn't place
 _KEY_LIGHT, _SKY_LIGHT, _GROUND_LIGHT = 0.61, 0.42, 0.18  # radiance
@@ -75,7 +73,8 @@ class NewtonStage:
         self._has_ghosts = False
         with WARP_LOCK:
             self._sensor = self._make_sensor()
-        self._views: dict[tuple[int, int], Any] = {}  # by size
+        self._views: dict[tuple[int, int], View] = {}  # by size
+        self._bands = Bands(device)
         self._frame = np.empty((height, width, 3), dtype=np.uint8)
 
     def _make_sensor(self) -> Any:
@@ -84,7 +83,9 @@ class NewtonStage:
         sensor = kinds(
             self._model,
             default_render_config=kinds.RenderConfig(
-                enable_textures=True, enable_shadows=self._look.shadows, anti_aliasing=smooth,
+                enable_textures=True,
+                enable_shadows=self._look.shadows,
+                anti_aliasing=smooth,
                 enable_backface_culling=False,  # of mirrored meshes all faces look inwards
             ),
         )
@@ -135,122 +136,25 @@ class NewtonStage:
     def close(self) -> None:
         """Free everything; may be called twice."""
         self._views.clear()
+        self._bands.close()
 
-    def _view(self, rect: Rect) -> Any:
+    def _view(self, rect: Rect) -> View:
         size = (rect.width, rect.height)
         if size not in self._views:
             self._views[size] = self._make_view(*size)
         return self._views[size]
 
-    def _make_view(self, width: int, height: int) -> Any:
-        return _View(self._sensor, width, height)
+    def _make_view(self, width: int, height: int) -> View:
+        return SensorView(self._sensor, self._state, width, height, self._bands, samples=self._look.samples)
 
-    def _trace(self, view: "_View", camera: CameraPose, *, with_ghosts: bool) -> Frame:
+    def _trace(self, view: View, camera: CameraPose, *, with_ghosts: bool) -> Frame:
         poses = self._poses.copy()
         if not with_ghosts:
             poses[sum(self._counts[: self._num_actors]) : -1] = _AWAY
         poses[-1, :3] = ground_origin(camera.eye)
         self._state.body_q.assign(poses)
         self._model.bvh_refit_shapes(self._state)
-        return view.shoot(self._sensor, self._state, camera, self._look.samples)
-
-
-class _View:
-    """The buffers of pictures of one size."""
-
-    def __init__(self, sensor: Any, width: int, height: int) -> None:
-        self._size = (width, height)
-        self._color = sensor.allocate_image_color(1, width, height)
-        self._depth = sensor.allocate_image_depth_forward(1, width, height)
-        self._picture = wp.empty((height, width, 3), dtype=wp.uint8, device=sensor.device)
-        self._world = wp.zeros(1, dtype=wp.int32, device=sensor.device)
-        self._sky = wp.array(sky_colors(), dtype=wp.vec3f, device=sensor.device)
-        self._rays: Any = None
-        self._fov = 0.0
-
-    def shoot(self, sensor: Any, state: Any, camera: CameraPose, samples: int) -> Frame:
-        """(H, W, 3), the view's own, written over by the next call."""
-        width, height = self._size
-        if camera.fov != self._fov:
-            self._fov = camera.fov
-            self._rays = sensor.compute_camera_rays_pinhole(
-                width, height, camera_fov=math.radians(camera.fov), sample_count=samples, device=sensor.device
-            )
-        where = wp.array([_camera_transform(camera)], dtype=wp.transformf, device=sensor.device)
-        sensor.update(
-            state, where, self._rays, color_image=self._color, forward_depth_image=self._depth,
-            world_indices=self._world,
-        )  # fmt: skip
-        return develop(self._color, self._depth, camera, self._sky, self._picture)
-
-
-def develop(color: Any, depth: Any, camera: CameraPose, sky: Any, picture: Any) -> Frame:
-    """The picture (H, W, 3), written over by the next call, of what a camera saw: packed colours (1, H, W), alpha 0
-    where nothing was hit, and forward depths (1, H, W) in m. sky: an array of sky_colors(); picture: (H, W, 3) uint8.
-    """
-    wp.launch(
-        _finish, dim=picture.shape[:2], inputs=[color, depth, _sight_of(camera), sky], outputs=[picture],
-        device=picture.device,
-    )  # fmt: skip
-    return np.asarray(picture.numpy())
-
-
-@wp.struct
-class _Sight:
-    """Where the camera looks."""
-
-    look_rise: wp.float32  # vertical part of the unit vector forward
-    up_rise: wp.float32  # and of the picture's up
-    reach: wp.float32  # tangent of half the field of view
-
-
-def _sight_of(camera: CameraPose) -> Any:
-    forward, up = camera_axes(camera)
-    sight = _Sight()
-    sight.look_rise, sight.up_rise = float(forward[2]), float(up[2])
-    sight.reach = math.tan(math.radians(camera.fov) / 2)
-    return sight
-
-
-def sky_colors() -> FloatArray:
-    """(_SKY_STEPS, 3) in 0..255: what the sky looks like from level to straight up."""
-    rise = np.linspace(0.0, 1.0, _SKY_STEPS)[:, None]
-    haze, zenith, floor = (np.asarray(c) for c in (palette.HAZE, palette.ZENITH, palette.distant_floor()))
-    sky = haze + (zenith - haze) * rise**0.65
-    return 255.0 * (floor + (sky - floor) * np.clip(rise / _HORIZON, 0.0, 1.0) ** 0.8)
-
-
-@wp.kernel
-def _finish(
-    color: wp.array3d[wp.uint32],
-    depth: wp.array3d[wp.float32],
-    sight: _Sight,
-    sky: wp.array[wp.vec3f],
-    out: wp.array3d[wp.uint8],
-) -> None:
-    """Sky where nothing was hit, and haze before what is far."""
-    y, x = wp.tid()
-    packed = color[0, y, x]
-    height, width = float(color.shape[1]), float(color.shape[2])
-    down = (1.0 - 2.0 * (float(y) + 0.5) / height) * sight.reach
-    across = (2.0 * (float(x) + 0.5) / width - 1.0) * sight.reach * width / height
-    length = wp.sqrt(1.0 + down * down + across * across)
-    hit = float((packed >> wp.uint32(24)) & wp.uint32(255)) / 255.0
-    seen = hit * (1.0 - wp.smoothstep(_HAZE_FROM, _HAZE_TO, depth[0, y, x] * length))
-    rise = wp.clamp((sight.look_rise + down * sight.up_rise) / length, 0.0, 1.0)  # the camera's right is level
-    behind = (1.0 - seen) * sky[int(rise * float(_SKY_STEPS - 1) + 0.5)]
-    out[y, x, 0] = wp.uint8(seen * float(packed & wp.uint32(255)) + behind[0] + 0.5)
-    out[y, x, 1] = wp.uint8(seen * float((packed >> wp.uint32(8)) & wp.uint32(255)) + behind[1] + 0.5)
-    out[y, x, 2] = wp.uint8(seen * float((packed >> wp.uint32(16)) & wp.uint32(255)) + behind[2] + 0.5)
-
-
-def _camera_transform(camera: CameraPose) -> Any:
-    """The sensor looks along its -z with +y up."""
-    forward, up = camera_axes(camera)
-    axes = np.stack((np.cross(forward, up), up, -forward), axis=1)
-    return wp.transformf(
-        wp.vec3f(*(float(v) for v in camera.eye)), wp.quat_from_matrix(wp.mat33f(axes.astype(np.float32)))
-    )
+        return view.shoot(camera)
 
 
 def _film_model(scene: StageScene, device: str) -> Any:

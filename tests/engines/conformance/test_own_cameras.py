@@ -1,5 +1,6 @@
 """The cameras that engines bring themselves: what they draw, and that they need no GL."""
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -95,3 +96,46 @@ def test_fine_pictures_have_smooth_edges(engine_name: str, tmp_path: Path) -> No
         share = (row[:, 0] - row[:, 2]) / max(1, np.ptp(row[:, 0] - row[:, 2]))
         mixed[quality] = int(((share > 0.15) & (share < 0.6)).sum())
     assert mixed[Quality.HIGH] > mixed[Quality.STANDARD], mixed
+
+
+@pytest.mark.parametrize("quality", [Quality.STANDARD, Quality.HIGH])
+def test_bands_on_all_cores_make_the_same_picture(
+    engine_name: str, quality: Quality, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    actor = ActorSpec(name="p", asset_file=write_pendulum(tmp_path), color=(1.0, 0.05, 0.05))
+    eyes = [(0.0, -4.0, 1.2), (0.0, -4.0, 1.2), (3.0, 1.0, 0.3), (1.0, -5.0, 9.0)]
+    cameras = [
+        CameraPose(eye=np.array(eye), target=np.array([0.0, 0.0, 0.7]), fov=fov)
+        for eye, fov in zip(eyes, (45.0, 30.0, 60.0, 60.0), strict=True)
+    ]
+
+    def pictures(cores: int) -> list[np.ndarray]:
+        monkeypatch.setattr("mimickit.engines.newton.bands._cores", lambda: cores)
+        stage = load_object(STAGES[engine_name], "test")(
+            [actor], width=129, height=107, device="cpu", quality=quality
+        )  # fmt: skip
+        stage.place(Snapshot(time=0.0, env_id=0, step=0, poses=[pendulum_pose()]))
+        drawn = []
+        for camera in cameras:
+            stage.draw(camera, Rect(0, 0, 129, 107))
+            drawn.append(stage.read().copy())
+        stage.close()
+        stage.close()
+        return drawn
+
+    for whole, banded in zip(pictures(1), pictures(3), strict=True):
+        assert np.ptp(whole) > 100
+        np.testing.assert_array_equal(banded, whole)
+    assert not [thread for thread in threading.enumerate() if "mimickit-bands" in thread.name]
+
+
+@pytest.mark.parametrize("height", [1, 15, 16, 31, 100, 480, 1080])
+@pytest.mark.parametrize("cores", [1, 2, 7, 256])
+def test_bands_are_every_row_once(engine_name: str, height: int, cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    make = load_object("mimickit.engines.newton.bands:Bands", engine_name)
+    monkeypatch.setattr("mimickit.engines.newton.bands._cores", lambda: cores)
+    bands = make("cpu")
+    rows = [row for top, count in bands.of(height) for row in range(top, top + count)]
+    assert rows == list(range(height))
+    assert (len(bands.of(height)) == 1) == (cores == 1 or height < 32)
+    bands.close()

@@ -1,0 +1,48 @@
+"""Pictures in bands of rows. Warp runs a kernel on one core of a CPU, so the bands of a picture are drawn side by side
+there; a GPU draws a picture whole.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import warp as wp  # noqa: TID253  (this module is imported by the Newton and Isaac Lab recorders alone)
+
+_PER_CORE = 4  # bands: some hold more to draw than others
+_MIN_ROWS = 16  # rows of a band, so that starting it is nothing beside drawing it
+_MAX_CORES = 16
+
+
+class Bands:
+    """Cuts pictures into bands, and draws these on all cores."""
+
+    def __init__(self, device: str) -> None:
+        self._cores = min(_cores(), _MAX_CORES) if wp.get_device(device).is_cpu else 1
+        self._pool = ThreadPoolExecutor(self._cores, "mimickit-bands") if self._cores > 1 else None
+
+    def of(self, height: int) -> list[tuple[int, int]]:
+        """First row and number of rows of each band, from the top down."""
+        wanted = _PER_CORE * self._cores if self._cores > 1 else 1
+        count = max(1, min(wanted, height // _MIN_ROWS))
+        edges = [height * index // count for index in range(count + 1)]
+        return [(top, end - top) for top, end in zip(edges, edges[1:], strict=False)]
+
+    def draw(self, bands: Sequence[Callable[[], None]], *, at_once: bool) -> None:
+        """Call them all, in any order. at_once: not one after the other, as the first calls must be, which load
+        kernels.
+        """
+        if at_once and self._pool is not None:
+            list(self._pool.map(lambda band: band(), bands))
+            return
+        for band in bands:
+            band()
+
+    def close(self) -> None:
+        """End the threads; may be called twice. Nothing can be drawn then."""
+        if self._pool is not None:
+            self._pool.shutdown()
+
+
+def _cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
