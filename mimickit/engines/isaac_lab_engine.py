@@ -65,7 +65,7 @@ class IsaacLabEngine(SceneEngine):
         else:
             from mimickit.engines.isaac_lab.physx_physics import PhysxPhysics
 
-            physics = PhysxPhysics(self._api)
+            physics = PhysxPhysics(self._api, scene)
         self._advances = self._sim_steps // at_once
         dt = self.get_sim_timestep() * at_once
         self._sim = IsaacLabSim(
@@ -122,6 +122,7 @@ class IsaacLabEngine(SceneEngine):
             if not self._has_torques and self._has_drives(obj_id):
                 self._drive_force[obj_id] = self._physics.drive_forces(obj_id)
         self._restart_failed()
+        self._physics.check()
 
     @property
     def _has_torques(self) -> bool:

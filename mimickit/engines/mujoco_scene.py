@@ -1,5 +1,6 @@
 """Builds one MuJoCo model out of the objects of an environment, and says where in it each object's state lies."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,7 @@ from mimickit.engines.engine import ControlMode, ObjType
 from mimickit.util.keys import ConfigError
 
 GROUND = "ground"
+_log = logging.getLogger("mimickit.engines")
 _ALL_BITS = 0x3FFFFFFF
 _CONTACT_FORCE = 1 << int(mujoco.mjtConDataField.mjCONDATA_FORCE)
 _NET_FORCE = 3  # reduction of a contact sensor: the sum of all forces, in the world frame
@@ -154,7 +156,10 @@ def _attach_object(scene: mujoco.MjSpec, obj: ObjectSpec, index: int) -> Charact
     """Put a copy of the object's file under the world, its joints replaced by those the engine drives."""
     info = read_mjcf(obj.asset_file)
     child = load_spec(obj.asset_file)
-    for element in [*child.actuators, *child.sensors, *child.keys, *child.tendons]:
+    of_tendons = [row for row in child.equalities if row.type == mujoco.mjtEq.mjEQ_TENDON]
+    if child.tendons:
+        _log.warning("%s: tendons (%d) are not simulated", obj.asset_file, len(child.tendons))
+    for element in [*child.actuators, *child.sensors, *child.keys, *of_tendons, *child.tendons]:
         child.delete(element)
     root = child.body(info.bodies[0].name)
     for old in list(root.joints):
@@ -295,3 +300,8 @@ def _sensor_slice(model: mujoco.MjModel, obj: ObjectSpec, info: CharacterInfo, k
         return slice(0, 0)
     start = int(model.sensor(f"{obj.prefix}{info.bodies[0].name}:{kind}").adr[0])
     return slice(start, start + 3 * len(info.bodies))
+
+
+def excluded_pairs(mj: mujoco.MjModel) -> list[tuple[int, int]]:
+    """Pairs of bodies that never touch, as the files say, by MuJoCo's ids."""
+    return [(int(signature) >> 16, int(signature) & 0xFFFF) for signature in mj.exclude_signature]

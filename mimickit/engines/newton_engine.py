@@ -104,6 +104,7 @@ class NewtonEngine(SceneEngine):
             self._sim.body_f.zero_()
             self._pushed = False
         self._restart_failed()
+        self._sim.room.check()
 
     def _restart_failed(self) -> None:
         sim = self._sim

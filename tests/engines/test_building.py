@@ -36,3 +36,17 @@ def test_environments_must_hold_the_same_objects(tmp_path: Path) -> None:
     engine.create_obj(engine.create_env(), ObjType.RIGID, box, "box")
     with pytest.raises(ConfigError, match="environment 1, object 0"):
         engine.create_obj(engine.create_env(), ObjType.RIGID, HUMANOID, "box")
+
+
+def test_tendons_are_left_out_and_said_to_be(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "arm.xml"
+    path.write_text("""<mujoco><worldbody><body name="root"><geom type="sphere" size="0.1"/>
+    <body name="a"><joint name="a" axis="0 1 0"/><geom type="sphere" size="0.1"/>
+    <body name="b"><joint name="b" axis="0 1 0"/><geom type="sphere" size="0.1"/></body></body></body></worldbody>
+    <tendon><fixed name="t"><joint joint="a" coef="1"/><joint joint="b" coef="1"/></fixed></tendon>
+    <equality><tendon tendon1="t"/></equality></mujoco>""")
+    engine = MujocoEngine({}, num_envs=1)
+    engine.create_obj(engine.create_env(), ObjType.ARTICULATED, path, "arm")
+    engine.initialize_sim()
+    engine.step()
+    assert f"{path}: tendons (1) are not simulated" in caplog.text

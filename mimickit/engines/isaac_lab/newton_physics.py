@@ -9,7 +9,10 @@ from torch import Tensor
 from mimickit.engines.engine import ControlMode
 from mimickit.engines.isaac_lab.object import SimObject
 from mimickit.engines.isaac_lab.scene import asset_name
+from mimickit.engines.isaac_lab.usd import joint_names, usd_names
 from mimickit.engines.mujoco_scene import Scene
+from mimickit.engines.newton.constraints import add_equalities, can_couple, warn_of_pairs
+from mimickit.engines.newton.room import ContactRoom
 
 _CONTACTS_A_BODY = 6  # room for contacts, by number of bodies that may touch something
 _MIN_CONTACTS = 32
@@ -56,7 +59,9 @@ class NewtonPhysics:
         NewtonManager.request_extended_state_attribute("mujoco:qfrc_actuator")
 
         def finish(_event: Any) -> None:
-            self._finish(sim.get_or_create_backend(NewtonBuilderCfg(physics_cfg=sim.cfg.physics)))
+            builder = sim.get_or_create_backend(NewtonBuilderCfg(physics_cfg=sim.cfg.physics))
+            self._finish(builder)
+            self._couple(builder)
 
         self._callback = NewtonManager.register_callback(
             finish, PhysicsEvent.MODEL_INIT, order=_AFTER_ISAAC_LABS, wrap_weak_ref=False
@@ -76,6 +81,35 @@ class NewtonPhysics:
         if self._mode is ControlMode.POS:
             builder.joint_target_mode[:] = [wanted if mode == merged else mode for mode in builder.joint_target_mode]
 
+    def _couple(self, builder: Any) -> None:
+        """Equality constraints, which USD has no word for."""
+        mj = self._scene.model
+        warn_of_pairs(mj)
+        bodies = {label: index for index, label in enumerate(builder.body_label)}
+        joints = {label: index for index, label in enumerate(builder.joint_label)}
+        body_paths, joint_paths = self._paths()
+        for env in range(builder.world_count if can_couple(mj) else 0):
+            add_equalities(
+                builder, mj, world=env,
+                body_of=lambda body: bodies[body_paths[body].format(env)],  # noqa: B023  (called at once)
+                joint_of=lambda joint: joints[joint_paths[int(mj.jnt_bodyid[joint])].format(env)],  # noqa: B023
+            )  # fmt: skip
+
+    def _paths(self) -> tuple[dict[int, str], dict[int, str]]:
+        """Where bodies, and the joints that lead to them, are in the stage, by MuJoCo's ids of the bodies; {} stands
+        for the environment.
+        """
+        bodies: dict[int, str] = {}
+        joints: dict[int, str] = {}
+        for obj in self._scene.objects:
+            folder, ids = f"/World/envs/env_{{}}/{asset_name(obj)}", range(self._scene.model.nbody)[obj.bodies]
+            names = usd_names(body.name for body in obj.info.bodies)
+            bodies |= {body: f"{folder}/{name}" for body, name in zip(ids, names, strict=True)}
+            joints |= {
+                body: f"{folder}/joints/{name}" for body, name in zip(ids[1:], joint_names(obj), strict=True)
+            }  # fmt: skip
+        return bodies, joints
+
     def bind(self, objects: list[SimObject]) -> None:
         """When the simulation is built."""
         state, model = self._manager.get_state_0(), self._manager.get_model()
@@ -83,6 +117,7 @@ class NewtonPhysics:
         self._q = wp.to_torch(state.joint_q).view(n, -1)
         self._qd = wp.to_torch(state.joint_qd).view(n, -1)
         self._drive_force = wp.to_torch(state.mujoco.qfrc_actuator).view(n, -1)
+        self._room = ContactRoom(self._manager._solver, "isaac_lab")
         self._warm_start = wp.to_torch(self._manager._solver.mjw_data.qacc_warmstart)[:, : self._scene.model.nv]
         starts, parents = model.joint_qd_start.numpy(), model.joint_parent.numpy()
         labels = list(model.joint_label)
@@ -120,6 +155,10 @@ class NewtonPhysics:
     def drive_forces(self, index: int) -> Tensor:
         """(num_envs, D) N m of an object's drives in the last physics step."""
         return self._objects[index].to_child(self._drive_force[:, self._columns[index]])
+
+    def check(self) -> None:
+        """Say what could not be simulated as it was asked."""
+        self._room.check()
 
     def is_sound(self) -> list[Tensor]:
         """What has to be numbers, and no great ones: (num_envs, ...) each."""

@@ -2,6 +2,7 @@
 and not run.
 """
 
+import logging
 from typing import Any
 
 import torch
@@ -9,6 +10,9 @@ from torch import Tensor
 
 from mimickit.engines.isaac_lab.api import Api
 from mimickit.engines.isaac_lab.object import SimObject
+from mimickit.engines.mujoco_scene import Scene
+
+_log = logging.getLogger("mimickit.engines")
 
 
 class PhysxPhysics:
@@ -16,8 +20,12 @@ class PhysxPhysics:
     remembers of contacts to itself, so that a restored state goes on nearly, and not exactly, as it did.
     """
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: Api, scene: Scene) -> None:
         self._api = api
+        counts = {"equality constraints": scene.model.neq, "contact pairs": scene.model.npair}
+        for what, count in counts.items():
+            if count:
+                _log.warning("%s (%d) are not simulated with PhysX", what, count)
 
     def config(self) -> Any:
         """None: PhysX is Isaac Lab's default."""
@@ -36,6 +44,9 @@ class PhysxPhysics:
         """(num_envs, D) N m of an object's drives, as Isaac Lab works them out."""
         item = self._objects[index]
         return item.to_child(self._api.applied_effort(item.asset)[:, item.dofs])
+
+    def check(self) -> None:
+        """Nothing is known to be left out."""
 
     def is_sound(self) -> list[Tensor]:
         """What has to be numbers, and no great ones: (num_envs, ...) each."""

@@ -32,6 +32,9 @@ class Physics(Protocol):
     def drive_forces(self, index: int) -> Tensor:
         """(num_envs, D) N m of an object's drives in the last physics step."""
 
+    def check(self) -> None:
+        """Say what could not be simulated as it was asked; after every control step."""
+
     def is_sound(self) -> list[Tensor]:
         """What has to be numbers, and no great ones: (num_envs, ...) each."""
 

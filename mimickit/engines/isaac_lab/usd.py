@@ -17,9 +17,9 @@ import mujoco
 import numpy as np
 from pxr import Gf, Sdf, Usd, UsdGeom, UsdPhysics, UsdShade, Vt  # noqa: TID253  (imported by the Isaac Lab engine alone)
 
-from mimickit.engines.mujoco_scene import GROUND, ObjectLayout
+from mimickit.engines.mujoco_scene import GROUND, ObjectLayout, excluded_pairs
 
-_VERSION = 4  # of what is written: files of other versions in the cache are left alone
+_VERSION = 5  # of what is written: files of other versions in the cache are left alone
 _GEOM, _JOINT = mujoco.mjtGeom, mujoco.mjtJoint
 _PER_ITEM = {"body": "nbody", "jnt": "njnt", "dof": "nv", "geom": "ngeom", "mat": "nmat"}
 _AXES = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
@@ -119,7 +119,9 @@ def _content_key(mj: Any, bodies: range, also: str) -> str:
         "geom": geoms,
         "mat": np.unique(mj.geom_matid[geoms][mj.geom_matid[geoms] >= 0]),
     }
-    digest = hashlib.sha256(f"{_VERSION} {also} {[mj.body(int(body)).name for body in bodies]}".encode())
+    excluded = [pair for pair in excluded_pairs(mj) if pair[0] in bodies]
+    words = _VERSION, also, [mj.body(int(body)).name for body in bodies], excluded
+    digest = hashlib.sha256(repr(words).encode())
     for prefix, ids in items.items():
         for name in sorted(n for n in dir(mj) if n.startswith(f"{prefix}_")):
             values = getattr(mj, name)
@@ -152,6 +154,10 @@ def _write_object(stage: Any, mj: Any, obj: ObjectLayout) -> None:
     for body, name in zip(bodies, names, strict=True):
         paths[body] = f"/Object/{name}"
         _write_body(stage, mj, body, paths[body], rest[body])
+    for first, second in excluded_pairs(mj):
+        if first in paths:
+            filtered = UsdPhysics.FilteredPairsAPI.Apply(stage.GetPrimAtPath(paths[first]))
+            filtered.CreateFilteredPairsRel().AddTarget(paths[second])
     if len(bodies) > 1:
         UsdPhysics.ArticulationRootAPI.Apply(root)
         _set(root, "newton:selfCollisionEnabled", Sdf.ValueTypeNames.Bool, True)  # contype says which

@@ -13,6 +13,8 @@ import newton  # noqa: TID253  (this module is imported by the Newton engine alo
 import numpy as np
 import warp as wp  # noqa: TID253
 
+from mimickit.engines.newton.constraints import add_equalities, add_excludes, can_couple, warn_of_pairs
+
 _ONE_DOMAIN = 1  # collision bits mean the same on all shapes, and so are kept
 _SOLREF_AS_GIVEN = 1  # Newton's mode for a MuJoCo solref that is not to be derived from a stiffness
 _GEOM = mujoco.mjtGeom
@@ -27,6 +29,13 @@ def build_model(mj: Any, num_envs: int, device: str) -> Any:
     for geom in np.flatnonzero(mj.geom_bodyid).tolist():
         if mj.geom_contype[geom] or mj.geom_conaffinity[geom]:
             add_geom(world, mj, geom, body=int(mj.geom_bodyid[geom]) - 1, attributes=_geom_attributes(mj, geom))
+    warn_of_pairs(mj)
+    add_excludes(world, mj, lambda body: body - 1)
+    if can_couple(mj):
+        add_equalities(
+            world, mj, body_of=lambda body: body - 1, joint_of=lambda joint: int(mj.jnt_bodyid[joint]) - 1,
+            world=world.current_world,
+        )  # fmt: skip
     _add_drives(world, mj)
     scene = new_builder()
     for geom in np.flatnonzero(mj.geom_bodyid == 0).tolist():

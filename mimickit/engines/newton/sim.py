@@ -14,6 +14,7 @@ import warp as wp  # noqa: TID253
 from torch import Tensor
 
 from mimickit.engines.mujoco_scene import ObjectLayout, Scene
+from mimickit.engines.newton.room import ContactRoom
 from mimickit.engines.newton.scene import build_model
 from mimickit.engines.warp_lock import WARP_LOCK
 
@@ -50,6 +51,7 @@ class NewtonSim:
             njmax=_ROWS_A_CONTACT * contacts + 2 * mj.nv,
             kinematic_switchable_roots=False,
         )
+        self.room = ContactRoom(self._solver, "newton")
         self.state = self.model.state()
         self._control = self.model.control()
         self._sensor, self._observables, self._contacts = self._make_sensor(mj)
