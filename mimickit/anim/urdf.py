@@ -79,7 +79,8 @@ def finish_urdf(spec: Any, text: str) -> None:
 
 def _check(path: Path, robot: ET.Element) -> None:
     """What MuJoCo would pass over, or not say where it is."""
-    links = {str(link.get("name")) for link in robot.findall("link")}
+    links = _names(path, robot, "link")
+    _names(path, robot, "joint")
     for mass in robot.findall("link/inertial/mass"):
         if as_float(mass.get("value"), "mass", str(path)) < 0.0:
             raise CharacterError(f"{path}: mass: expected 0 or more, found {mass.get('value')}")
@@ -96,6 +97,37 @@ def _check(path: Path, robot: ET.Element) -> None:
         if mimic is not None:
             _log.warning("%s: doesn't follow %s here but has a drive of its own", where, mimic.get("joint"))
             joint.remove(mimic)
+    _check_tree(path, robot, links)
+
+
+def _names(path: Path, robot: ET.Element, kind: str) -> set[str]:
+    found: set[str] = set()
+    for element in robot.findall(kind):
+        name = element.get("name", "")
+        if not name or name in found:
+            raise CharacterError(f"{path}: {kind} {name!r}: expected a name that no other {kind} has")
+        found.add(name)
+    return found
+
+
+def _check_tree(path: Path, robot: ET.Element, links: set[str]) -> None:
+    """Every link hangs on one other, but for the root."""
+    parents: dict[str, tuple[str, str]] = {}  # of a link: its joint, and the link that it hangs on
+    for joint in robot.findall("joint"):
+        ends = [joint.find(end) for end in ("parent", "child")]
+        parent, child = ("" if end is None else end.get("link", "") for end in ends)
+        name = joint.get("name", "")
+        if child in parents:
+            other = parents[child][0]
+            raise CharacterError(f"{path}: joint {name}: link {child!r} hangs on {other} already; a character is a tree")
+        parents[child] = name, parent
+    for link in sorted(links):
+        way = [link]
+        while way[-1] in parents:
+            above = parents[way[-1]][1]
+            if above in way:
+                raise CharacterError(f"{path}: links hang on each other in a ring: {' -> '.join([*way, above])}")
+            way.append(above)
 
 
 def _check_limit(joint: ET.Element, where: str) -> None:

@@ -194,6 +194,10 @@ REFUSED = {
     "xacro": (('<robot name="hopper">', '<robot name="hopper" xmlns:xacro="http://www.ros.org/wiki/xacro">'
                '<xacro:property name="r" value="1"/>'), ["xacro"]),
     "no XML": (("</robot>", ""), ["not XML"]),
+    "a link twice": (('<link name="base"/>', '<link name="base"/><link name="base"/>'), ["link 'base'", "no other"]),
+    "a joint twice": (('"spin" type', '"hip" type'), ["joint 'hip'", "no other"]),
+    "two parents": (('<child link="foot"/>', '<child link="wheel"/>'), ["foot_fixed", "'wheel'", "spin", "tree"]),
+    "a ring": (('<parent link="base"/>', '<parent link="foot"/>'), ["ring", "foot", "trunk"]),
     "unknown link": (('<parent link="wheel"/>', '<parent link="whel"/>'), ["joint foot_fixed", "'whel'", "'wheel'"]),
 }  # fmt: skip
 
