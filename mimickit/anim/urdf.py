@@ -119,7 +119,7 @@ def _check_tree(path: Path, robot: ET.Element, links: set[str]) -> None:
         name = joint.get("name", "")
         if child in parents:
             other = parents[child][0]
-            raise CharacterError(f"{path}: joint {name}: link {child!r} hangs on {other} already; a character is a tree")
+            raise CharacterError(f"{path}: joint {name}: link {child!r} hangs on {other} already: expected a tree")
         parents[child] = name, parent
     for link in sorted(links):
         way = [link]

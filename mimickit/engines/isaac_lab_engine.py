@@ -264,11 +264,6 @@ class IsaacLabEngine(SceneEngine):
         x, y, z = (float(g) for g in gravity)
         self._physics.set_gravity((x, y, z))
 
-    def _ids(self, env_ids: Tensor | None) -> Tensor:
-        if env_ids is None:
-            return torch.arange(self._num_envs, device=self._device)
-        return torch.as_tensor(env_ids, device=self._device)
-
     def _own(self, values: Tensor) -> Tensor:
         return values.detach().to(self._device, torch.float32)
 

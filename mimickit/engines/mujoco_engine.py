@@ -82,7 +82,7 @@ class MujocoEngine(SceneEngine):
         self._actuator_force = b.bind("actuator_force")
 
     def reset_envs(self, env_ids: Tensor | None) -> None:
-        ids = self._ids(env_ids)
+        ids = self._rows(env_ids)
         self._batch.state[ids] = self._start_state[ids]
         self._touch(ids)
 
@@ -116,14 +116,11 @@ class MujocoEngine(SceneEngine):
         self._cache.clear()
 
     def _restart_failed(self) -> None:
-        """Find the simulations that diverged and put them back; the others have gone on undisturbed."""
         self._bad |= (self._batch.warning[:, _BAD, 1] > self._warnings_seen).any(axis=1)
         self._bad |= ~(np.isfinite(self._qpos).all(axis=1) & np.isfinite(self._qvel).all(axis=1))
         if self._bad.any():
-            ids = np.flatnonzero(self._bad)
-            self._tell_of_failure(ids.tolist())
-            self._batch.reset(ids, stage=mujoco.mjtStage.mjSTAGE_NONE.value)  # its warnings too
-            self.reset_envs(torch.from_numpy(ids))
+            self._batch.reset(np.flatnonzero(self._bad), stage=mujoco.mjtStage.mjSTAGE_NONE.value)  # its warnings too
+        self._restart(torch.from_numpy(self._bad.copy()).to(self._device))
         self._warnings_seen[:] = self._batch.warning[:, _BAD, 1]
 
     def _apply_explicit_pd(self) -> None:
@@ -138,9 +135,6 @@ class MujocoEngine(SceneEngine):
                 error[:, obj.ball_dofs] = quat_to_exp_map(quat_mul(quat_conjugate(now), goal))
             vel = torch.from_numpy(self._qvel[:, obj.dof_qvel].astype(np.float32))
             self._ctrl[:, obj.actuators] = (kp * error - kd * vel).numpy()
-
-    def get_sim_failed(self) -> Tensor:
-        return torch.from_numpy(self._bad.copy()).to(self._device)
 
     # ------------------------------------------------------------------ facts
 
@@ -243,7 +237,7 @@ class MujocoEngine(SceneEngine):
     # ------------------------------------------------------------------ writing
 
     def set_root_pos(self, env_ids: Tensor | None, obj_id: int, root_pos: Tensor) -> None:
-        obj, ids = self._objs[obj_id], self._ids(env_ids)
+        obj, ids = self._objs[obj_id], self._rows(env_ids)
         if obj.is_free:
             self._qpos[ids, obj.root_qpos : obj.root_qpos + 3] = _numpy(root_pos)
         else:
@@ -251,7 +245,7 @@ class MujocoEngine(SceneEngine):
         self._touch(ids)
 
     def set_root_rot(self, env_ids: Tensor | None, obj_id: int, root_rot: Tensor) -> None:
-        obj, ids = self._objs[obj_id], self._ids(env_ids)
+        obj, ids = self._objs[obj_id], self._rows(env_ids)
         spin = self.get_root_ang_vel(obj_id)  # the world's, which a turn of the root leaves as it is
         if obj.is_free:
             self._qpos[ids, obj.root_qpos + 3 : obj.root_qpos + 7] = _numpy(root_rot)[..., _WXYZ]
@@ -261,19 +255,19 @@ class MujocoEngine(SceneEngine):
         self._touch(ids)
 
     def set_root_vel(self, env_ids: Tensor | None, obj_id: int, root_vel: Tensor) -> None:
-        obj, ids = self._free(obj_id, "set_root_vel"), self._ids(env_ids)
+        obj, ids = self._free(obj_id, "set_root_vel"), self._rows(env_ids)
         self._qvel[ids, obj.root_qvel : obj.root_qvel + 3] = _numpy(root_vel)
         self._touch(ids)
 
     def set_root_ang_vel(self, env_ids: Tensor | None, obj_id: int, root_ang_vel: Tensor) -> None:
-        obj, ids = self._free(obj_id, "set_root_ang_vel"), self._ids(env_ids)
+        obj, ids = self._free(obj_id, "set_root_ang_vel"), self._rows(env_ids)
         rot = torch.from_numpy(self._qpos[ids][:, obj.root_qpos + 3 + _XYZW])
         local = quat_rotate(quat_conjugate(rot), root_ang_vel.detach().cpu().double())
         self._qvel[ids, obj.root_qvel + 3 : obj.root_qvel + 6] = local.numpy()
         self._touch(ids)
 
     def set_dof_pos(self, env_ids: Tensor | None, obj_id: int, dof_pos: Tensor) -> None:
-        obj, ids = self._objs[obj_id], self._ids(env_ids)
+        obj, ids = self._objs[obj_id], self._rows(env_ids)
         dof = dof_pos.detach().cpu().double()
         if len(obj.hinge_dofs):
             self._qpos[ids[:, None], obj.hinge_qpos] = dof[..., obj.hinge_dofs].numpy()
@@ -282,13 +276,13 @@ class MujocoEngine(SceneEngine):
         self._touch(ids)
 
     def set_dof_vel(self, env_ids: Tensor | None, obj_id: int, dof_vel: Tensor) -> None:
-        obj, ids = self._objs[obj_id], self._ids(env_ids)
+        obj, ids = self._objs[obj_id], self._rows(env_ids)
         self._qvel[ids, obj.dof_qvel] = _numpy(dof_vel)
         self._touch(ids)
 
     def set_body_forces(self, env_ids: Tensor | None, obj_id: int, body_id: int, forces: Tensor) -> None:
         self._check_body(obj_id, body_id, "set_body_forces")
-        obj, ids = self._objs[obj_id], self._ids(env_ids)
+        obj, ids = self._objs[obj_id], self._rows(env_ids)
         self._xfrc[ids, obj.bodies.start + body_id, :3] = _numpy(forces)
         self._pushed = True
 
@@ -296,7 +290,7 @@ class MujocoEngine(SceneEngine):
         self._batch.expand("opt.gravity")[:] = np.asarray(gravity, dtype=np.float64).reshape(3)
         self._touch(np.arange(self._num_envs))
 
-    def _ids(self, env_ids: Tensor | None) -> np.ndarray:
+    def _rows(self, env_ids: Tensor | None) -> np.ndarray:
         if env_ids is None:
             return np.arange(self._num_envs)
         return np.asarray(env_ids.detach().cpu().numpy() if isinstance(env_ids, Tensor) else env_ids, dtype=np.int64)

@@ -250,11 +250,6 @@ class NewtonEngine(SceneEngine):
         x, y, z = (float(g) for g in gravity)
         self._sim.set_gravity((x, y, z))
 
-    def _ids(self, env_ids: Tensor | None) -> Tensor:
-        if env_ids is None:
-            return torch.arange(self._num_envs, device=self._device)
-        return torch.as_tensor(env_ids, device=self._device)
-
     def _own(self, values: Tensor) -> Tensor:
         return values.detach().to(self._sim.q)
 

@@ -175,6 +175,12 @@ class SceneEngine(Engine):
                               "a state of another engine, scene or number of environments (a policy alone "
                               "goes anywhere: --model_file)")  # fmt: skip
 
+    def _ids(self, env_ids: Tensor | None) -> Tensor:
+        """The environments that are meant, None being all."""
+        if env_ids is None:
+            return torch.arange(self._num_envs, device=self._device)
+        return torch.as_tensor(env_ids, device=self._device)
+
     def _none(self) -> Tensor:
         """(num_envs, 3): the velocity of a root that is fixed."""
         return torch.zeros(self._num_envs, 3, device=self._device)

@@ -49,7 +49,7 @@ class OwnEngine(SceneEngine):
         self._forces = np.zeros((2, self._num_envs, self._model.nbody, 3))  # total, of the ground
 
     def reset_envs(self, env_ids: Tensor | None) -> None:
-        for env in self._ids(env_ids):
+        for env in self._envs(env_ids):
             data = self._datas[env]
             mujoco.mj_resetData(self._model, data)
             for obj, starts in zip(self._objs, self._builder.start, strict=True):
@@ -212,7 +212,7 @@ class OwnEngine(SceneEngine):
         self._set_root_qvel(env_ids, obj_id, root_vel, 0)
 
     def set_root_ang_vel(self, env_ids: Tensor | None, obj_id: int, root_ang_vel: Tensor) -> None:
-        rot = quat_conjugate(self.get_root_rot(obj_id)[self._ids(env_ids)])
+        rot = quat_conjugate(self.get_root_rot(obj_id)[self._envs(env_ids)])
         self._set_root_qvel(env_ids, obj_id, quat_rotate(rot, root_ang_vel), 3)
 
     def _set_root_qvel(self, env_ids: Tensor | None, obj_id: int, values: Tensor, first: int) -> None:
@@ -246,11 +246,11 @@ class OwnEngine(SceneEngine):
     def set_gravity(self, gravity: Sequence[float]) -> None:
         self._model.opt.gravity[:] = gravity
 
-    def _ids(self, env_ids: Tensor | None) -> list[int]:
+    def _envs(self, env_ids: Tensor | None) -> list[int]:
         return list(range(self._num_envs)) if env_ids is None else [int(env) for env in env_ids]
 
     def _rows(self, env_ids: Tensor | None, values: Tensor) -> list[tuple[int, np.ndarray]]:
-        ids, given = self._ids(env_ids), values.double().numpy()
+        ids, given = self._envs(env_ids), values.double().numpy()
         return list(zip(ids, np.broadcast_to(given, (len(ids), given.shape[-1])), strict=True))
 
     def get_state(self) -> Tensor:
