@@ -8,7 +8,7 @@ from typing import Any
 
 from mimickit.loggers.base import STEP_KEY, Logger, media_path
 from mimickit.media.types import MEDIA_DIR, Media
-from mimickit.util.files import copy_into, file_name, free_path
+from mimickit.util.files import FreePaths, copy_into, file_name, free_path
 
 MIN_WIDTH = 12  # characters: '-1.23457e-05', the longest that %.6g makes
 
@@ -37,6 +37,7 @@ class TextLogger(Logger):
         """
         super().__init__()
         self._dir = Path(out_dir)
+        self._free = FreePaths()
         self._dir.mkdir(parents=True, exist_ok=True)
         self._txt, self._jsonl = self._dir / "log.txt", self._dir / "log.jsonl"
         self._columns: list[str] = []
@@ -64,7 +65,7 @@ class TextLogger(Logger):
     def _keep(self, key: str, file: Path) -> str:
         """The file's path relative to the run folder, after copying it there where it lies outside."""
         if not file.resolve().is_relative_to(self._dir.resolve()) and file.is_file():
-            file = copy_into(file, self._dir / MEDIA_DIR / file_name(key))
+            file = copy_into(file, self._dir / MEDIA_DIR / file_name(key), self._free)
         return media_path(file, self._dir)
 
     def _append(self, entry: dict[str, Any]) -> None:

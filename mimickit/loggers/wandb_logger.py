@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from mimickit.loggers.base import STEP_KEY, Logger, MissingLibraryError, media_path
 from mimickit.media.types import HTML, File, Histogram, Image, Media, Video
-from mimickit.util.files import copy_into, file_name
+from mimickit.util.files import FreePaths, copy_into, file_name
 from mimickit.util.keys import ConfigError
 
 _VIDEOS = (".gif", ".mp4", ".webm", ".ogg")  # that W&B plays
@@ -60,6 +60,7 @@ class WandbLogger(Logger):
             raise MissingLibraryError("--logger wandb needs W&B: pip install wandb") from None
         self._wandb: Any = wandb
         self._dir = Path(out_dir).resolve()
+        self._free = FreePaths()
         self._dir.mkdir(parents=True, exist_ok=True)
         self._keeps_model = keeps_model
         options: dict[str, Any] = {"group": group, "tags": list(tags) or None, "id": run_id}
@@ -114,7 +115,7 @@ class WandbLogger(Logger):
     def _keep(self, key: str, path: Path) -> str:
         """Copy a file to those of the W&B run; returns its name among them."""
         folder = Path(self._run.dir)
-        kept = copy_into(path, folder / "media" / "file" / file_name(key))
+        kept = copy_into(path, folder / "media" / "file" / file_name(key), self._free)
         self._run.save(str(kept), base_path=str(folder), policy="now")
         return kept.relative_to(folder).as_posix()
 

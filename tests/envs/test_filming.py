@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 import pytest
 import torch
@@ -16,6 +15,7 @@ from mimickit.envs.base_env import EnvMode
 from mimickit.envs.deepmimic_env import DeepMimicEnv
 from mimickit.media.types import Video
 from mimickit.video.config import VideoConfig
+from tests.video.films import read_frames
 
 ENV_FILE = "data/envs/deepmimic_humanoid_walk_env.yaml"
 CHAR_FILE = "data/assets/humanoid/humanoid.xml"
@@ -50,15 +50,6 @@ def film(env: DeepMimicEnv, steps: int) -> Video:
     (media,) = env.pop_media()["test_video"]
     assert isinstance(media, Video)
     return media
-
-
-def frames_of(path: Path) -> list[np.ndarray]:
-    capture, frames = cv2.VideoCapture(str(path)), []
-    while True:
-        good, frame = capture.read()
-        if not good:
-            return frames
-        frames.append(frame)
 
 
 def side_file(media: Video) -> dict[str, Any]:
@@ -110,7 +101,7 @@ def test_one_episode_is_its_first_state_and_every_step(tmp_path: Path) -> None:
     env.reset(torch.tensor([0]))  # the next episode begins, and is not on the film
     env.set_mode(EnvMode.TRAIN)
     (media,) = env.pop_media()["test_video"]
-    assert len(frames_of(media.path)) == 11
+    assert len(read_frames(media.path)) == 11
     (episode,) = [e for e in side_file(media)["episodes"] if e["num_frames"]]
     assert (episode["first_frame"], episode["num_frames"], episode["length"]) == (0, 11, 10)
     assert episode["outcome"] == "time"
@@ -123,7 +114,7 @@ def test_boundaries_of_episodes_are_in_the_side_file(tmp_path: Path) -> None:
     episodes = [e for e in facts["episodes"] if e["num_frames"]]
     assert [e["first_frame"] for e in episodes] == [0, 7, 14]
     assert [e["length"] for e in episodes] == [6, 6, 6]
-    assert facts["num_frames"] == len(frames_of(media.path)) == 21
+    assert facts["num_frames"] == len(read_frames(media.path)) == 21
     assert facts["env_id"] == 1
     assert facts["seed"] == 5
     assert all(e["return"] > 0 for e in episodes)
@@ -133,14 +124,14 @@ def test_a_clip_lasts_as_long_as_its_control_steps(tmp_path: Path) -> None:
     env = make(tmp_path, n=1, enable_early_termination=False)
     media = film(env, 30)
     assert media.fps == 30
-    assert abs(len(frames_of(media.path)) / media.fps - 30 / 30) <= 1 / 30 + 1e-6
+    assert abs(len(read_frames(media.path)) / media.fps - 30 / 30) <= 1 / 30 + 1e-6
 
 
 def test_a_lower_frame_rate_keeps_real_time(tmp_path: Path) -> None:
     env = make(tmp_path, n=1, enable_early_termination=False, video={"fps": 15})
     media = film(env, 30)
     assert media.fps == 15
-    assert abs(len(frames_of(media.path)) / 15 - 1.0) <= 1 / 15 + 1e-6
+    assert abs(len(read_frames(media.path)) / 15 - 1.0) <= 1 / 15 + 1e-6
 
 
 def test_the_fall_is_on_film_and_its_return_in_the_side_file(tmp_path: Path) -> None:
@@ -164,7 +155,7 @@ def test_the_reference_ghost_is_seen_and_changes_nothing_else(tmp_path: Path) ->
     pictures = {}
     for ghost in ("off", "beside", "on"):
         env = make(tmp_path / ghost, n=1, video={"ghost": ghost})
-        pictures[ghost] = frames_of(film(env, 4).path)[2].astype(int)
+        pictures[ghost] = read_frames(film(env, 4).path)[2].astype(int)
         env.close()
     for ghost in ("beside", "on"):
         assert (np.abs(pictures[ghost] - pictures["off"]).max(-1) > 25).mean() > 0.0005, ghost
@@ -192,7 +183,7 @@ def test_clips_of_one_folder_are_all_kept(tmp_path: Path) -> None:
         env.close()
     clips = sorted(tmp_path.glob("*.mp4"))
     assert len(clips) == 4
-    assert all(len(frames_of(clip)) >= 4 for clip in clips)
+    assert all(len(read_frames(clip)) >= 4 for clip in clips)
 
 
 def test_every_second_test_is_filmed(tmp_path: Path) -> None:
@@ -247,7 +238,7 @@ def test_film_number_4095_of_4096_shows_its_own_character(tmp_path: Path) -> Non
         clip = engine.get_video_recording()
         assert clip is not None
         assert clip.env_id == env_id
-        return frames_of(clip.path)[0].astype(int)
+        return read_frames(clip.path)[0].astype(int)
 
     many, alone, other = picture(4095, 4096, 1.3), picture(0, 1, 1.3), picture(0, 1, 0.9)
     assert np.abs(many - alone).max() <= 2

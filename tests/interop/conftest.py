@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any, Protocol
 
-import cv2
 import numpy as np
 import pytest
 import torch
@@ -36,16 +35,6 @@ def make_walk():
     yield make
     for env in made:
         env.close()
-
-
-def frames_of(path: Path) -> list[np.ndarray]:
-    """All frames of a film (height, width, 3), BGR."""
-    capture, frames = cv2.VideoCapture(str(path)), []
-    while True:
-        good, frame = capture.read()
-        if not good:
-            return frames
-        frames.append(frame)
 
 
 def assert_same(first: Any, second: Any, where: str = "") -> None:

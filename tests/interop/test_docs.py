@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from mimickit.config import project_root
-from tests.interop.conftest import frames_of
+from tests.video.films import read_frames
 
 TEXT = (project_root() / "docs" / "interop.md").read_text(encoding="utf-8")
 PROGRAMS = re.findall(r"^## ([^\n]+)\n(?:(?!^## ).)*?```python\n(.*?)```", TEXT, re.DOTALL | re.MULTILINE)
@@ -38,4 +38,4 @@ def test_a_program_runs(tmp_path, name, program):
     assert done.returncode == 0, done.stderr
     clips = list(tmp_path.glob("output/films/**/*.mp4"))
     assert len(clips) == FILMS.get(name, 0)
-    assert all(frames_of(clip) for clip in clips)
+    assert all(read_frames(clip) for clip in clips)

@@ -10,7 +10,7 @@ pytest.importorskip("imitation")
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from mimickit.config import project_root
-from tests.interop.conftest import frames_of
+from tests.video.films import read_frames
 
 
 @pytest.mark.timeout(600)
@@ -22,7 +22,7 @@ def test_cloning_and_gail_are_filmed(tmp_path):
         [sys.executable, str(script), *words], env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    clips = {path.relative_to(tmp_path).as_posix(): len(frames_of(path)) for path in tmp_path.glob("*/videos/*.mp4")}
+    clips = {path.relative_to(tmp_path).as_posix(): len(read_frames(path)) for path in tmp_path.glob("*/videos/*.mp4")}
     assert sorted(name.split("/")[0] for name in clips) == ["bc"] * 3 + ["gail"] * 3
     assert min(clips.values()) > 1
     assert float(re.search(r"expert: .* mean return ([\d.]+)", done.stdout)[1]) > 0.9 * 300

@@ -15,8 +15,9 @@ from mimickit.loggers.wandb_logger import WandbLogger
 from mimickit.util.keys import ConfigError
 from mimickit.video.clip import Clip
 from tests.house.wandb_reader import read_history
-from tests.interop.conftest import MODEL, frames_of
+from tests.interop.conftest import MODEL
 from tests.interop.pictures import LENGTH, Square
+from tests.video.films import read_frames
 
 SHORT = {"episode_length": 0.5}  # s: 15 steps
 FRAMES = 16
@@ -29,7 +30,7 @@ def zeros(obs):
 
 def check(clip: Clip, num_frames: int = FRAMES) -> list[np.ndarray]:
     """The clip is what its side file says, and shows something."""
-    frames = frames_of(clip.path)
+    frames = read_frames(clip.path)
     assert len(frames) == clip.num_frames == num_frames
     assert frames[0].std() > 5
     assert json.loads(clip.side_file.read_text())["num_frames"] == num_frames
@@ -48,7 +49,7 @@ def test_our_agent_a_model_file_and_a_folder(make_walk, tmp_path):
     ]
     for clip in clips:
         frames = check(clip)
-        np.testing.assert_array_equal(frames, frames_of(clips[0].path))
+        np.testing.assert_array_equal(frames, read_frames(clips[0].path))
         assert clip.mean_return > 0.9 * 15
         assert [episode.outcome for episode in clip.episodes] == ["time"]
     assert {clip.path.parent for clip in clips} == {folder}
@@ -183,7 +184,7 @@ def test_when_the_policy_fails_the_clip_so_far_is_finished(make_walk, tmp_path, 
     env = make_walk(1, **SHORT) if kind == "ours" else gymnasium.vector.SyncVectorEnv([Square])
     with caplog.at_level(logging.WARNING), pytest.raises(ZeroDivisionError, match="the policy's own"):
         record_and_save_video(tmp_path, failing, env, {"name": "partial"})
-    assert len(frames_of(tmp_path / "partial.mp4")) == 4
+    assert len(read_frames(tmp_path / "partial.mp4")) == 4
     assert not list(tmp_path.glob("*.part"))
     assert "partial.mp4" in caplog.text
 

@@ -8,7 +8,7 @@ import ray
 from mimickit.config import project_root
 from mimickit.media.types import Video
 from tests.house.wandb_reader import read_history
-from tests.interop.conftest import frames_of
+from tests.video.films import read_frames
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def test_two_env_runners_bring_clips_of_training_and_evaluation(cluster, tmp_pat
             for item in media:
                 assert isinstance(item, Video)
                 item.validate("episode_video")
-                assert len(frames_of(item.path)) == item.num_frames > 1
+                assert len(read_frames(item.path)) == item.num_frames > 1
     paths = [item.path for result in results for item in result["episode_media"]["episode_video"]]
     assert len(set(paths)) == len(paths) == 4
     assert list((tmp_path / "final").glob("*.mp4"))
@@ -47,4 +47,4 @@ def test_rays_wandb_logger_has_them(cluster, tmp_path):
         assert [row[f"{key}/count"] for row in rows if f"{key}/count" in row] == [count] * 2
     copies = list(tmp_path.glob("wandb/offline-run-*/files/media/videos/**/*.mp4"))
     assert len(copies) == 6
-    assert all(frames_of(copy) for copy in copies)
+    assert all(read_frames(copy) for copy in copies)
