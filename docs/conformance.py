@@ -14,7 +14,8 @@ BEGIN, END = "<!-- conformance -->", "<!-- /conformance -->"
 ORDER = ("mujoco", "newton", "isaac_lab", "own")
 PARTS = {
     "test_states": "states", "test_dynamics": "dynamics", "test_across_engines": "held against MuJoCo",
-    "test_recorder_rules": "recorder",
+    "test_constraints": "constraints", "test_formats": "formats", "test_recorder_rules": "recorder",
+    "test_own_cameras": "cameras of their own",
 }  # fmt: skip
 
 Outcomes = dict[tuple[str, str], dict[str, list[bool]]]  # (part, row) -> engine -> of every case whether it passed

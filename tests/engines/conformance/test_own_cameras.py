@@ -1,6 +1,7 @@
 """The cameras that engines bring themselves: what they draw, and that they need no GL."""
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,8 @@ STILL = {"camera": "still", "position": (0, -4, 1.2), "target": (0, 0, 0.7)}
 
 
 @pytest.fixture(params=[name for name in engine_names() if name in STAGES])
-def engine_name(request: pytest.FixtureRequest) -> str:
+def engine_name(request: pytest.FixtureRequest, record_property: Callable[[str, object], None]) -> str:
+    record_property("engine", request.param)  # for the table in docs/engines.md
     return str(request.param)
 
 
