@@ -71,6 +71,7 @@ class SceneEngine(Engine):
             raise RuntimeError("initialize_sim: called twice")
         scene = self._builder.build(self._control_mode, self.get_sim_timestep())
         self._objs = scene.objects
+        self._check_video()
         # of every object (D,): stiffness (N m/rad), damping (N m s/rad)
         self._pd_gains = [
             (self._to_tensor(self._per_dof(i, "stiffness")), self._to_tensor(self._per_dof(i, "damping")))
@@ -79,6 +80,12 @@ class SceneEngine(Engine):
         self._build_sim(scene)
         self._scene = scene
         self.reset_envs(None)
+
+    def _check_video(self) -> None:
+        """Now rather than when filming begins: that may be hours away."""
+        name, names = self._video.body, self.get_obj_body_names(0)
+        if self._video.enabled and name is not None and name not in names:
+            raise ConfigError(f"video: body: {self._objs[0].spec.asset_file}: found {name!r}{nearest(name, names)}")
 
     @abc.abstractmethod
     def _build_sim(self, scene: Scene) -> None:

@@ -7,6 +7,7 @@ import pytest
 from mimickit.engines.engine import ObjType
 from mimickit.engines.mujoco_engine import MujocoEngine
 from mimickit.util.keys import ConfigError
+from mimickit.video.config import VideoConfig
 
 HUMANOID = "data/assets/humanoid/humanoid.xml"
 BOX = """<mujoco><worldbody>
@@ -50,3 +51,15 @@ def test_tendons_are_left_out_and_said_to_be(tmp_path: Path, caplog: pytest.LogC
     engine.initialize_sim()
     engine.step()
     assert f"{path}: tendons (1) are not simulated" in caplog.text
+
+
+def test_a_body_to_look_from_that_nobody_has_is_named_before_anything_runs() -> None:
+    for enabled in (True, False):
+        video = VideoConfig.from_mapping({"enabled": enabled, "camera": "first_person", "body": "hed"}, "test")
+        engine = MujocoEngine({}, num_envs=1, video=video)
+        engine.create_obj(engine.create_env(), ObjType.ARTICULATED, HUMANOID, "character")
+        if enabled:
+            with pytest.raises(ConfigError, match=r"video: body: .*humanoid\.xml: found 'hed'; did you mean 'head'"):
+                engine.initialize_sim()
+        else:
+            engine.initialize_sim()
