@@ -3,8 +3,10 @@ there; a GPU draws a picture whole.
 """
 
 import os
+import queue
+import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, wait
 
 import warp as wp  # noqa: TID253  (this module is imported by the Newton and Isaac Lab recorders alone)
 
@@ -18,7 +20,8 @@ class Bands:
 
     def __init__(self, device: str) -> None:
         self._cores = min(_cores(), _MAX_CORES) if wp.get_device(device).is_cpu else 1
-        self._pool = ThreadPoolExecutor(self._cores, "mimickit-bands") if self._cores > 1 else None
+        self._tasks: queue.SimpleQueue[tuple[Future[None], Callable[[], None]] | None] = queue.SimpleQueue()
+        self._threads: list[threading.Thread] = []
 
     def of(self, height: int) -> list[tuple[int, int]]:
         """First row and number of rows of each band, from the top down."""
@@ -31,16 +34,44 @@ class Bands:
         """Call them all, in any order. at_once: not one after the other, as the first calls must be, which load
         kernels.
         """
-        if at_once and self._pool is not None:
-            list(self._pool.map(lambda band: band(), bands))
+        if not at_once or self._cores == 1:
+            for band in bands:
+                band()
             return
-        for band in bands:
-            band()
+        if not self._threads:
+            self._start()
+        drawn: list[Future[None]] = [Future() for _ in bands]
+        for task in zip(drawn, bands, strict=True):
+            self._tasks.put(task)
+        wait(drawn)
+        for future in drawn:
+            future.result()
+
+    def _start(self) -> None:
+        # not a ThreadPoolExecutor: that draws nothing more once the program ends, when its last film is finished
+        self._threads = [
+            threading.Thread(target=self._work, name=f"mimickit-bands-{index}", daemon=True)
+            for index in range(self._cores)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _work(self) -> None:
+        while (task := self._tasks.get()) is not None:
+            future, band = task
+            try:
+                future.set_result(band())
+            except BaseException as error:  # whoever asked for it gets it
+                future.set_exception(error)
+            del task, future, band
 
     def close(self) -> None:
-        """End the threads; may be called twice. Nothing can be drawn then."""
-        if self._pool is not None:
-            self._pool.shutdown()
+        """End the threads; may be called twice. They start again with the next picture."""
+        for _ in self._threads:
+            self._tasks.put(None)
+        for thread in self._threads:
+            thread.join()
+        self._threads = []
 
 
 def _cores() -> int:

@@ -82,6 +82,7 @@ def test_a_ghost_is_seen_through_and_leaves_again(engine_name: str, tmp_path: Pa
     np.testing.assert_array_equal(draw([]), alone)
     with pytest.raises(VideoError, match="bodies"):
         stage.place(Snapshot(time=0.0, env_id=0, step=0, poses=[]))
+    stage.close()
 
 
 def test_fine_pictures_have_smooth_edges(engine_name: str, tmp_path: Path) -> None:
@@ -97,6 +98,7 @@ def test_fine_pictures_have_smooth_edges(engine_name: str, tmp_path: Path) -> No
         row = stage.read()[48].astype(int)  # across the bar: red between grey
         share = (row[:, 0] - row[:, 2]) / max(1, np.ptp(row[:, 0] - row[:, 2]))
         mixed[quality] = int(((share > 0.15) & (share < 0.6)).sum())
+        stage.close()
     assert mixed[Quality.HIGH] > mixed[Quality.STANDARD], mixed
 
 
@@ -141,3 +143,19 @@ def test_bands_are_every_row_once(engine_name: str, height: int, cores: int, mon
     assert rows == list(range(height))
     assert (len(bands.of(height)) == 1) == (cores == 1 or height < 32)
     bands.close()
+
+
+def test_a_band_that_fails_fails_the_picture(engine_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    make = load_object("mimickit.engines.newton.bands:Bands", engine_name)
+    monkeypatch.setattr("mimickit.engines.newton.bands._cores", lambda: 2)
+    bands, drawn = make("cpu"), []
+
+    def fail() -> None:
+        raise ValueError("a band")
+
+    with pytest.raises(ValueError, match="a band"):
+        bands.draw([fail, *[lambda: drawn.append(1)] * 9], at_once=True)
+    assert len(drawn) == 9
+    bands.draw([lambda: drawn.append(1)] * 3, at_once=True)
+    bands.close()
+    assert len(drawn) == 12

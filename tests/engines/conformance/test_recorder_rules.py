@@ -1,5 +1,7 @@
 """Every engine films itself by the same rules."""
 
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +13,7 @@ import torch
 
 from mimickit.engines.engine import Engine
 from mimickit.video.clip import Clip
-from tests.engines.conformance.conftest import Make
+from tests.engines.conformance.conftest import ENGINES, Make
 from tests.video.films import center_of, read_frames, write_pendulum
 
 SMALL: dict[str, Any] = {"width": 128, "height": 96, "quality": "draft", "overlay": "none"}
@@ -120,3 +122,29 @@ def test_track_follows_and_still_stays(pendulums: Open, place: tuple[float, floa
         last = read_frames(film(engine, 12, camera=camera).path)[-1]
         found = red(last)
         assert (found.any() and abs(center_of(found)[0] - 64) < 25) == near_middle
+
+
+NEVER_STOPPED = """
+import sys
+from mimickit.engines.engine import ObjType
+from mimickit.registry import Kind, resolve
+from mimickit.video.config import VideoConfig
+
+name, pendulum, out_dir = sys.argv[1:]
+video = VideoConfig.from_mapping({"width": 128, "height": 96, "out_dir": out_dir}, "test")
+engine = resolve(Kind.ENGINE, name)({"control_mode": "none"}, num_envs=1, video=video)
+engine.create_obj(engine.create_env(), ObjType.ARTICULATED, pendulum, "thing", start_pos=(0, 0, 1))
+engine.initialize_sim()
+engine.start_video_recording()
+for _ in range(6):
+    engine.step()
+"""
+
+
+def test_a_program_that_ends_while_filming_has_its_film(engine_name: str, tmp_path: Path) -> None:
+    name, pendulum = ENGINES.get(engine_name, engine_name), write_pendulum(tmp_path)
+    command = [sys.executable, "-c", NEVER_STOPPED, name, str(pendulum), str(tmp_path / "videos")]
+    told = subprocess.run(command, check=True, capture_output=True, text=True).stderr
+    (clip,) = (tmp_path / "videos").glob("*.mp4")
+    assert len(read_frames(clip)) == 7, told
+    assert not list((tmp_path / "videos").glob("*.part"))
