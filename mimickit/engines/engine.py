@@ -159,7 +159,11 @@ class Engine(abc.ABC):
         """Command (num_envs, num_dofs) that holds until the next one; its meaning is the control mode's."""
 
     def step(self) -> None:
-        """Advance all environments by one control step, and let the recorder see the state before and after."""
+        """Advance all environments by one control step, and let the recorder see the state before and after. Raises
+        RuntimeError after close().
+        """
+        if self._closed:
+            raise RuntimeError("step: the engine is closed")
         if self._recorder is not None and self._recorder.is_recording:
             self._recorder.before_step()
             self._simulate()

@@ -11,12 +11,9 @@ from mimickit.engines.isaac_lab.object import SimObject
 from mimickit.engines.isaac_lab.scene import asset_name
 from mimickit.engines.isaac_lab.usd import joint_names, usd_names
 from mimickit.engines.mujoco_scene import Scene
-from mimickit.engines.newton.constraints import add_equalities, can_couple, warn_of_pairs
-from mimickit.engines.newton.room import ContactRoom
+from mimickit.engines.newton.constraints import add_equalities, add_ground_excludes, can_couple, warn_of_pairs
+from mimickit.engines.newton.room import ContactRoom, constraint_rows, contact_room
 
-_CONTACTS_A_BODY = 6  # room for contacts, by number of bodies that may touch something
-_MIN_CONTACTS = 32
-_ROWS_A_CONTACT = 4  # constraint rows of a contact with friction in a plane
 _ONE_DOMAIN = 1  # collision bits mean the same on all shapes, and so are kept
 _AFTER_ISAAC_LABS = 100  # order of a callback
 
@@ -36,10 +33,10 @@ class NewtonPhysics:
         from mimickit.engines.isaac_lab.manager import NewtonGraphManager
 
         mj, cone = self._scene.model, mujoco.mjtCone.mjCONE_ELLIPTIC
-        contacts = self._max_contacts or max(_MIN_CONTACTS, _CONTACTS_A_BODY * (mj.nbody - 1))
+        contacts = contact_room(mj, self._max_contacts, "isaac_lab")
         solver = MJWarpSolverCfg(
             class_type=NewtonGraphManager,
-            njmax=_ROWS_A_CONTACT * contacts + 2 * mj.nv,
+            njmax=constraint_rows(mj, contacts),
             nconmax=contacts,
             integrator="implicitfast",  # what the scene has; stiff drives diverge with "euler"
             iterations=int(mj.opt.iterations),
@@ -82,13 +79,15 @@ class NewtonPhysics:
             builder.joint_target_mode[:] = [wanted if mode == merged else mode for mode in builder.joint_target_mode]
 
     def _couple(self, builder: Any) -> None:
-        """Equality constraints, which USD has no word for."""
+        """What USD has no word for: equality constraints, and who passes through the ground."""
         mj = self._scene.model
         warn_of_pairs(mj)
         bodies = {label: index for index, label in enumerate(builder.body_label)}
         joints = {label: index for index, label in enumerate(builder.joint_label)}
         body_paths, joint_paths = self._paths()
-        for env in range(builder.world_count if can_couple(mj) else 0):
+        envs = range(builder.world_count)
+        add_ground_excludes(builder, mj, lambda body: [bodies[body_paths[body].format(env)] for env in envs])
+        for env in envs if can_couple(mj) else ():
             add_equalities(
                 builder, mj, world=env,
                 body_of=lambda body: bodies[body_paths[body].format(env)],  # noqa: B023  (called at once)

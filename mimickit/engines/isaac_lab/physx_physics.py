@@ -10,7 +10,7 @@ from torch import Tensor
 
 from mimickit.engines.isaac_lab.api import Api
 from mimickit.engines.isaac_lab.object import SimObject
-from mimickit.engines.mujoco_scene import Scene
+from mimickit.engines.mujoco_scene import Scene, excluded_pairs
 
 _log = logging.getLogger("mimickit.engines")
 
@@ -22,7 +22,11 @@ class PhysxPhysics:
 
     def __init__(self, api: Api, scene: Scene) -> None:
         self._api = api
-        counts = {"equality constraints": scene.model.neq, "contact pairs": scene.model.npair}
+        pairs = excluded_pairs(scene.model)
+        counts = {
+            "equality constraints": scene.model.neq, "contact pairs": scene.model.npair,
+            "exclusions of the world": sum(first == 0 for first, _ in pairs),
+        }  # fmt: skip
         for what, count in counts.items():
             if count:
                 _log.warning("%s (%d) are not simulated with PhysX", what, count)

@@ -154,8 +154,9 @@ def _write_object(stage: Any, mj: Any, obj: ObjectLayout) -> None:
     for body, name in zip(bodies, names, strict=True):
         paths[body] = f"/Object/{name}"
         _write_body(stage, mj, body, paths[body], rest[body])
+    solid = set(mj.geom_bodyid[(mj.geom_contype != 0) | (mj.geom_conaffinity != 0)].tolist())
     for first, second in excluded_pairs(mj):
-        if first in paths:
+        if first in paths and {first, second} <= solid:
             filtered = UsdPhysics.FilteredPairsAPI.Apply(stage.GetPrimAtPath(paths[first]))
             filtered.CreateFilteredPairsRel().AddTarget(paths[second])
     if len(bodies) > 1:

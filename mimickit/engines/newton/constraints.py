@@ -2,7 +2,7 @@
 
 import dataclasses
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib.metadata import version
 from typing import Any
 
@@ -16,16 +16,29 @@ _log = logging.getLogger("mimickit.engines")
 _KIND = mujoco.mjtEq
 _BETWEEN_BODIES = (_KIND.mjEQ_CONNECT, _KIND.mjEQ_WELD)
 _BODY, _JOINT = int(mujoco.mjtObj.mjOBJ_BODY), int(mujoco.mjtObj.mjOBJ_JOINT)
-_NONE = -1
+_NONE = _WORLD = -1
 
 
 def add_excludes(builder: Any, mj: Any, body_of: Callable[[int], int]) -> None:
     """Let excluded bodies pass through each other. body_of: the builder's index of a body of mj."""
-    for pair in excluded_pairs(mj):
-        first, second = (builder.body_shapes.get(body_of(body), []) for body in pair)
-        for a in first:
-            for b in second:
-                builder.add_shape_collision_filter_pair(a, b)
+    for first, second in excluded_pairs(mj):
+        if first:
+            _let_pass(builder, body_of(first), body_of(second))
+
+
+def add_ground_excludes(builder: Any, mj: Any, bodies_of: Callable[[int], Iterable[int]]) -> None:
+    """Let bodies that are excluded from the world pass through the ground. bodies_of: the builder's indices of a body
+    of mj in all worlds.
+    """
+    for first, second in excluded_pairs(mj):
+        for body in bodies_of(second) if not first else ():
+            _let_pass(builder, _WORLD, body)
+
+
+def _let_pass(builder: Any, first: int, second: int) -> None:
+    for a in builder.body_shapes.get(first, []):
+        for b in builder.body_shapes.get(second, []):
+            builder.add_shape_collision_filter_pair(a, b)
 
 
 def add_equalities(
@@ -44,7 +57,8 @@ def add_equalities(
             tie = _point(mj.eq_data[row]) if kind == _KIND.mjEQ_CONNECT else _weld(mj.eq_data[row])
             values |= tie | {"body1": body_of(ids[0]), "body2": body_of(ids[1])}
         else:
-            _log.warning("an equality constraint of type %s is not simulated by this engine", kind.name)
+            what = "between sites" if kind in _BETWEEN_BODIES else f"of type {kind.name}"
+            _log.warning("equality constraint %r, %s, is not simulated by this engine", mj.equality(row).name, what)
             continue
         _add_row(builder, values, mj.eq_solref[row], mj.eq_solimp[row])
 

@@ -13,7 +13,13 @@ import newton  # noqa: TID253  (this module is imported by the Newton engine alo
 import numpy as np
 import warp as wp  # noqa: TID253
 
-from mimickit.engines.newton.constraints import add_equalities, add_excludes, can_couple, warn_of_pairs
+from mimickit.engines.newton.constraints import (
+    add_equalities,
+    add_excludes,
+    add_ground_excludes,
+    can_couple,
+    warn_of_pairs,
+)
 
 _ONE_DOMAIN = 1  # collision bits mean the same on all shapes, and so are kept
 _SOLREF_AS_GIVEN = 1  # Newton's mode for a MuJoCo solref that is not to be derived from a stiffness
@@ -41,6 +47,7 @@ def build_model(mj: Any, num_envs: int, device: str) -> Any:
     for geom in np.flatnonzero(mj.geom_bodyid == 0).tolist():
         add_geom(scene, mj, geom, body=-1, attributes=_geom_attributes(mj, geom))
     scene.replicate(world, num_envs)
+    add_ground_excludes(scene, mj, lambda body: range(body - 1, num_envs * (mj.nbody - 1), mj.nbody - 1))
     return scene.finalize(device=device)
 
 

@@ -14,13 +14,10 @@ import warp as wp  # noqa: TID253
 from torch import Tensor
 
 from mimickit.engines.mujoco_scene import ObjectLayout, Scene
-from mimickit.engines.newton.room import ContactRoom
+from mimickit.engines.newton.room import ContactRoom, constraint_rows, contact_room
 from mimickit.engines.newton.scene import build_model
-from mimickit.engines.warp_lock import WARP_LOCK
+from mimickit.engines.warp_lock import GRAPH_LOCK, WARP_LOCK
 
-_CONTACTS_A_BODY = 6  # room for contacts, by number of bodies that may touch something
-_MIN_CONTACTS = 32
-_ROWS_A_CONTACT = 4  # constraint rows of a contact with friction in a plane
 _BALL_COORDS = 4
 
 
@@ -42,13 +39,13 @@ class NewtonSim:
         mj = scene.model
         self._timestep, self._substeps = timestep, substeps
         self.model = build_model(mj, num_envs, device)
-        contacts = max_contacts or max(_MIN_CONTACTS, _CONTACTS_A_BODY * (mj.nbody - 1))
+        contacts = contact_room(mj, max_contacts, "newton")
         self._solver = newton.solvers.SolverMuJoCo(
             self.model,
             integrator="implicitfast",
             enable_multiccd=True,  # as MuJoCo does: several contacts between two flat faces
             nconmax=contacts,
-            njmax=_ROWS_A_CONTACT * contacts + 2 * mj.nv,
+            njmax=constraint_rows(mj, contacts),
             kinematic_switchable_roots=False,
         )
         self.room = ContactRoom(self._solver, "newton")
@@ -61,7 +58,11 @@ class NewtonSim:
             self._graph = self._capture()
 
     def _make_sensor(self, mj: Any) -> tuple[Any, Any, Any]:
+        """None for the sensor where nothing can touch anything."""
         kinds = newton.solvers.SolverMuJoCo.ObservableKind
+        wanted = {kinds.QFRC_ACTUATOR}
+        if not (self.model.shape_body.numpy() >= 0).any():
+            return None, self._solver.observables(kinds=wanted), None
         ground = int(np.flatnonzero(self.model.shape_body.numpy() < 0)[0])
         sensor = newton.sensors.SensorContact(
             self.model,
@@ -73,7 +74,7 @@ class NewtonSim:
             self.model, rigid_contact_max=self._solver.get_max_contact_count(), soft_contact_max=0
         )
         contacts = pipeline.contacts()
-        wanted = {*sensor.solver_observable_kinds, kinds.QFRC_ACTUATOR}
+        wanted |= set(sensor.solver_observable_kinds)
         return sensor, self._solver.observables(kinds=wanted, contacts=contacts), contacts
 
     def _bind(self, mj: Any, n: int) -> None:
@@ -86,8 +87,11 @@ class NewtonSim:
         self.body_f = wp.to_torch(state.body_f).view(n, -1, 6)
         self.body_com = wp.to_torch(self.model.body_com).view(n, -1, 3)
         self.root_frames = wp.to_torch(self.model.joint_X_p).view(n, -1, 7)
-        self.total_force = wp.to_torch(self._sensor.total_force).view(n, -1, 3)
-        self.ground_force = wp.to_torch(self._sensor.force_matrix).view(n, -1, 3)
+        none = torch.zeros(n, self.body_q.shape[1], 3, device=self.q.device)
+        self.total_force, self.ground_force = none, none.clone()
+        if self._sensor is not None:
+            self.total_force = wp.to_torch(self._sensor.total_force).view(n, -1, 3)
+            self.ground_force = wp.to_torch(self._sensor.force_matrix).view(n, -1, 3)
         self.dof_force = wp.to_torch(self._observables.qfrc_actuator).view(n, -1)
         self.warm_start = wp.to_torch(data.qacc_warmstart)[:, : mj.nv]
         own = getattr(getattr(self._control, "mujoco", None), "ctrl", None)
@@ -100,7 +104,7 @@ class NewtonSim:
 
     def step(self) -> None:
         """One control step."""
-        with self._on_device():
+        with self._on_device(), GRAPH_LOCK:
             wp.capture_launch(self._graph)
 
     def _capture(self) -> Any:
@@ -126,7 +130,8 @@ class NewtonSim:
             self._solver.step(
                 self.state, self.state, self._control, self._contacts, self._timestep, observables=seen
             )
-        self._sensor.update(self.state, self._contacts, observables=self._observables)
+        if self._sensor is not None:
+            self._sensor.update(self.state, self._contacts, observables=self._observables)
 
     def forward(self) -> None:
         """Body poses and velocities from the joints'."""
