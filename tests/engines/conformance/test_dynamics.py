@@ -1,6 +1,7 @@
 """Physics against what a textbook says of it."""
 
 import math
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +10,9 @@ import pytest
 import torch
 
 from mimickit.engines.engine import Engine, ObjType
-from tests.engines.conformance.conftest import Make
+from mimickit.registry import Kind, resolve
+from tests.engines.conformance.conftest import ENGINES, Make
+from tests.video.films import write_pendulum
 
 Write = Callable[[str, str], Path]
 BOX = """<mujoco><worldbody>
@@ -183,3 +186,32 @@ def test_self_collisions_can_be_switched_off(make: Make, collide: bool) -> None:
     engine.set_dof_pos(None, 0, dof)
     engine.step()
     assert (float(engine.get_contact_forces(0).abs().sum()) > 1.0) == collide
+
+
+def test_engines_step_side_by_side_in_threads(engine_name: str, tmp_path: Path) -> None:
+    if engine_name == "isaac_lab":
+        pytest.skip("Isaac Lab has one simulation in a process")
+
+    def opened() -> Engine:
+        engine = resolve(Kind.ENGINE, ENGINES.get(engine_name, engine_name))({"control_mode": "none"}, num_envs=2)
+        for _ in range(2):
+            engine.create_obj(engine.create_env(), ObjType.ARTICULATED, pendulum, "thing", start_pos=(0, 0, 3))
+        engine.initialize_sim()
+        return engine
+
+    def run(engine: Engine) -> None:
+        for _ in range(100):
+            engine.step()
+
+    pendulum = write_pendulum(tmp_path)
+    alone, *others = (opened() for _ in range(3))
+    run(alone)
+    threads = [threading.Thread(target=run, args=(engine,)) for engine in others]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for engine in others:
+        torch.testing.assert_close(engine.get_root_pos(0), alone.get_root_pos(0), atol=0.0, rtol=0.0)
+    for engine in (alone, *others):
+        engine.close()
