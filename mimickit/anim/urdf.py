@@ -4,6 +4,7 @@ Every link stays a body, also behind a fixed joint, so that feet and hands can b
 """
 
 import logging
+import math
 import os
 import re
 import xml.etree.ElementTree as ET
@@ -27,6 +28,14 @@ _COMPILER = {
     "boundmass": "1e-6",  # kg
     "boundinertia": "1e-9",  # kg m^2
 }
+_NUMBERS = {
+    "xyz", "rpy", "size", "radius", "length", "scale", "lower", "upper", "effort", "damping", "friction", "value",
+    "ixx", "ixy", "ixz", "iyy", "iyz", "izz",
+}  # fmt: skip
+_NOT_NEGATIVE = {
+    ("mass", "value"), ("limit", "effort"), ("dynamics", "damping"), ("dynamics", "friction"), ("sphere", "radius"),
+    ("cylinder", "radius"), ("cylinder", "length"), ("box", "size"),
+}  # fmt: skip
 _LISTED = 5  # missing files that an error names
 
 
@@ -81,14 +90,15 @@ def _check(path: Path, robot: ET.Element) -> None:
     """What MuJoCo would pass over, or not say where it is."""
     links = _names(path, robot, "link")
     _names(path, robot, "joint")
-    for mass in robot.findall("link/inertial/mass"):
-        if as_float(mass.get("value"), "mass", str(path)) < 0.0:
-            raise CharacterError(f"{path}: mass: expected 0 or more, found {mass.get('value')}")
+    for part in [*robot.findall("link"), *robot.findall("joint")]:
+        _check_numbers(part, f"{path}: {part.tag} {part.get('name')}")
     for joint in robot.findall("joint"):
         where = f"{path}: joint {joint.get('name')}"
         for end in ("parent", "child"):
             element = joint.find(end)
             name = "" if element is None else element.get("link", "")
+            if not name:
+                raise CharacterError(f"{where}: expected <{end} link=...>, found none")
             if name not in links:
                 raise CharacterError(f"{where}: {end}: no link {name!r}{nearest(name, links)}")
         if joint.get("type") == "revolute":
@@ -98,6 +108,18 @@ def _check(path: Path, robot: ET.Element) -> None:
             _log.warning("%s: doesn't follow %s here but has a drive of its own", where, mimic.get("joint"))
             joint.remove(mimic)
     _check_tree(path, robot, links)
+
+
+def _check_numbers(part: ET.Element, where: str) -> None:
+    """Of a link or a joint: MuJoCo takes what is not finite, and drops signs."""
+    for element in part.iter():
+        for key in _NUMBERS & set(element.keys()):
+            for word in element.get(key, "").split():
+                number = as_float(word, f"{element.tag} {key}", where)
+                if math.isinf(number) and element.tag != "limit":  # which may be none
+                    raise CharacterError(f"{where}: {element.tag} {key}: expected a finite number, found {word}")
+                if number < 0.0 and (element.tag, key) in _NOT_NEGATIVE:
+                    raise CharacterError(f"{where}: {element.tag} {key}: expected 0 or more, found {word}")
 
 
 def _names(path: Path, robot: ET.Element, kind: str) -> set[str]:
