@@ -90,7 +90,8 @@ class NewtonPhysics:
         for env in envs if can_couple(mj) else ():
             add_equalities(
                 builder, mj, world=env,
-                body_of=lambda body: bodies[body_paths[body].format(env)],  # noqa: B023  (called at once)
+                # the world is at another place in every environment
+                body_of=lambda body: bodies[body_paths[body].format(env)] if body else None,  # noqa: B023
                 joint_of=lambda joint: joints[joint_paths[int(mj.jnt_bodyid[joint])].format(env)],  # noqa: B023
             )  # fmt: skip
 

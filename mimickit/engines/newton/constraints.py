@@ -42,9 +42,11 @@ def _let_pass(builder: Any, first: int, second: int) -> None:
 
 
 def add_equalities(
-    builder: Any, mj: Any, *, body_of: Callable[[int], int], joint_of: Callable[[int], int], world: int
+    builder: Any, mj: Any, *, body_of: Callable[[int], int | None], joint_of: Callable[[int], int], world: int
 ) -> None:
-    """Couple joints and tie bodies together. body_of, joint_of: the builder's indices of bodies and joints of mj."""
+    """Couple joints and tie bodies together. body_of, joint_of: the builder's indices of bodies and joints of mj; None
+    for a body to which nothing can be tied.
+    """
     for row in range(mj.neq):
         kind = _KIND(mj.eq_type[row])
         ids = int(mj.eq_obj1id[row]), int(mj.eq_obj2id[row])
@@ -53,11 +55,12 @@ def add_equalities(
             values |= _coupling(mj.eq_data[row]) | {
                 "joint1": joint_of(ids[0]), "joint2": joint_of(ids[1]) if ids[1] >= 0 else _NONE,
             }  # fmt: skip
-        elif kind in _BETWEEN_BODIES and mj.eq_objtype[row] == _BODY:
+        elif kind in _BETWEEN_BODIES and mj.eq_objtype[row] == _BODY and None not in map(body_of, ids):
             tie = _point(mj.eq_data[row]) if kind == _KIND.mjEQ_CONNECT else _weld(mj.eq_data[row])
             values |= tie | {"body1": body_of(ids[0]), "body2": body_of(ids[1])}
         else:
-            what = "between sites" if kind in _BETWEEN_BODIES else f"of type {kind.name}"
+            of_bodies = "with the world" if mj.eq_objtype[row] == _BODY else "between sites"
+            what = of_bodies if kind in _BETWEEN_BODIES else f"of type {kind.name}"
             _log.warning("equality constraint %r, %s, is not simulated by this engine", mj.equality(row).name, what)
             continue
         _add_row(builder, values, mj.eq_solref[row], mj.eq_solimp[row])
