@@ -61,7 +61,8 @@ def add_equalities(
         else:
             of_bodies = "with the world" if mj.eq_objtype[row] == _BODY else "between sites"
             what = of_bodies if kind in _BETWEEN_BODIES else f"of type {kind.name}"
-            _log.warning("equality constraint %r, %s, is not simulated by this engine", mj.equality(row).name, what)
+            if world <= 0:  # all worlds are alike
+                _log.warning("equality constraint %r, %s, is not simulated by this engine", mj.equality(row).name, what)
             continue
         _add_row(builder, values, mj.eq_solref[row], mj.eq_solimp[row])
 
