@@ -1,4 +1,4 @@
-"""Makes the pictures of docs/filming.md and docs/characters.md, with the program itself: python -m docs.pictures
+"""Makes the pictures of the docs, but for the README's first, with the program itself: python -m docs.pictures
 
 Needs a Chromium for the two pages; without one their pictures stay as they are.
 """
@@ -21,6 +21,10 @@ OUT = Path(__file__).parent / "film"
 SIZE = {"width": 480, "height": 270}
 MODES = ("track", "side", "front", "top", "orbit", "chase", "first_person")
 ROBOTS = ("g1", "go1")
+STRIPS = {  # s into the clip
+    "humanoid_spinkick": (0.0, 0.3, 0.5, 0.63, 0.77, 1.0), "humanoid_cartwheel": (0.0, 0.9, 1.2, 1.5, 1.8, 2.5),
+    "humanoid_backflip": (0.5, 0.8, 0.93, 1.07, 1.2, 1.6),
+}  # fmt: skip
 PATH = """
 - {time: 0, eye: [4, -5, 2.5], target: [1, 0, 0.9], fov: 40}
 - {time: 3, eye: [7, 2.5, 1.2], target: [3, 0, 0.9], fov: 45}
@@ -117,6 +121,17 @@ def robots(work: Path) -> None:
         save(f"robot_{robot}", cv2.hconcat(frames))
 
 
+def policies(work: Path) -> None:
+    """Strips of films of the shipped policies, one below the other."""
+    strips = []
+    for model, times in STRIPS.items():
+        flags = {"video_format": "png", "video_envs": "0", "video_quality": "high", "video_camera": "side"}
+        run_policy(work, model, video_size="640x360", **flags)
+        files = sorted((work / model / "videos").glob("*/*.png"))
+        strips.append(cv2.hconcat([cv2.imread(str(files[round(time * 30)]))[30:330, 200:440] for time in times]))
+    save("policies", cv2.vconcat(strips))
+
+
 def main() -> None:
     """Make all of them, or those named on the command line."""
     OUT.mkdir(exist_ok=True)
@@ -139,6 +154,8 @@ def main() -> None:
             pages([walk, run])
         if not wanted or "robots" in wanted:
             robots(work)
+        if not wanted or "policies" in wanted:
+            policies(work)
         shutil.rmtree(work, ignore_errors=True)
 
 
