@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +109,12 @@ def pages(traces: list[Path]) -> None:
                 browser.close()
 
 
+def strip(run_folder: Path, times: Sequence[float], rows: slice, columns: slice) -> Any:
+    """Parts of a film's frames at some times (s), beside each other."""
+    files = sorted((run_folder / "videos").glob("*/*.png"))
+    return cv2.hconcat([cv2.imread(str(files[round(time * 30)]))[rows, columns] for time in times])
+
+
 def robots(work: Path) -> None:
     """Strips of films of the robots, as they are put down; pip fetches their files."""
     for robot in ROBOTS:
@@ -116,9 +123,7 @@ def robots(work: Path) -> None:
                    "--video_size", "640x480", "--video_format", "png", "--video_quality", "high",
                    "--out_dir", str(work / robot)]  # fmt: skip
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        files = sorted((work / robot / "videos").glob("*/*.png"))
-        frames = [cv2.imread(str(files[round(time * 30)]))[60:420, 140:500] for time in (0.0, 0.8, 1.6, 2.4)]
-        save(f"robot_{robot}", cv2.hconcat(frames))
+        save(f"robot_{robot}", strip(work / robot, (0.0, 0.8, 1.6, 2.4), slice(60, 420), slice(140, 500)))
 
 
 def policies(work: Path) -> None:
@@ -127,8 +132,7 @@ def policies(work: Path) -> None:
     for model, times in STRIPS.items():
         flags = {"video_format": "png", "video_envs": "0", "video_quality": "high", "video_camera": "side"}
         run_policy(work, model, video_size="640x360", **flags)
-        files = sorted((work / model / "videos").glob("*/*.png"))
-        strips.append(cv2.hconcat([cv2.imread(str(files[round(time * 30)]))[30:330, 200:440] for time in times]))
+        strips.append(strip(work / model, times, slice(30, 330), slice(200, 440)))
     save("policies", cv2.vconcat(strips))
 
 

@@ -9,6 +9,7 @@ import os
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
@@ -92,11 +93,11 @@ def _check(path: Path, robot: ET.Element) -> None:
     _names(path, robot, "joint")
     for part in [*robot.findall("link"), *robot.findall("joint")]:
         _check_numbers(part, f"{path}: {part.tag} {part.get('name')}")
+    hangs: dict[str, tuple[str, str]] = {}  # of a link: its joint, and the link that it hangs on
     for joint in robot.findall("joint"):
         where = f"{path}: joint {joint.get('name')}"
-        for end in ("parent", "child"):
-            element = joint.find(end)
-            name = "" if element is None else element.get("link", "")
+        ends = {end: _end(joint, end) for end in ("parent", "child")}
+        for end, name in ends.items():
             if not name:
                 raise CharacterError(f"{where}: expected <{end} link=...>, found none")
             if name not in links:
@@ -107,7 +108,21 @@ def _check(path: Path, robot: ET.Element) -> None:
         if mimic is not None:
             _log.warning("%s: doesn't follow %s here but has a drive of its own", where, mimic.get("joint"))
             joint.remove(mimic)
-    _check_tree(path, robot, links)
+        if ends["child"] in hangs:
+            other = hangs[ends["child"]][0]
+            raise CharacterError(f"{where}: link {ends['child']!r} hangs on {other} already: expected a tree")
+        hangs[ends["child"]] = joint.get("name", ""), ends["parent"]
+    try:
+        TopologicalSorter({link: [above] for link, (_, above) in hangs.items()}).prepare()
+    except CycleError as error:
+        ring = " -> ".join(reversed(error.args[1]))
+        raise CharacterError(f"{path}: links hang on each other in a ring: {ring}") from None
+
+
+def _end(joint: ET.Element, end: str) -> str:
+    """The link at the end "parent" or "child", empty where none is given."""
+    element = joint.find(end)
+    return "" if element is None else element.get("link", "")
 
 
 def _check_numbers(part: ET.Element, where: str) -> None:
@@ -130,26 +145,6 @@ def _names(path: Path, robot: ET.Element, kind: str) -> set[str]:
             raise CharacterError(f"{path}: {kind} {name!r}: expected a name that no other {kind} has")
         found.add(name)
     return found
-
-
-def _check_tree(path: Path, robot: ET.Element, links: set[str]) -> None:
-    """Every link hangs on one other, but for the root."""
-    parents: dict[str, tuple[str, str]] = {}  # of a link: its joint, and the link that it hangs on
-    for joint in robot.findall("joint"):
-        ends = [joint.find(end) for end in ("parent", "child")]
-        parent, child = ("" if end is None else end.get("link", "") for end in ends)
-        name = joint.get("name", "")
-        if child in parents:
-            other = parents[child][0]
-            raise CharacterError(f"{path}: joint {name}: link {child!r} hangs on {other} already: expected a tree")
-        parents[child] = name, parent
-    for link in sorted(links):
-        way = [link]
-        while way[-1] in parents:
-            above = parents[way[-1]][1]
-            if above in way:
-                raise CharacterError(f"{path}: links hang on each other in a ring: {' -> '.join([*way, above])}")
-            way.append(above)
 
 
 def _check_limit(joint: ET.Element, where: str) -> None:

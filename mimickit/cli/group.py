@@ -43,6 +43,11 @@ class Member:
         """With all its flags, so that it can be run anywhere: --arg_file FILE --out_dir FOLDER."""
         return self.folder.with_name(f"{self.name}.txt")
 
+    @property
+    def arg_text(self) -> str:
+        """What is in it."""
+        return "".join(" ".join((f"--{name}", *map(_quoted, words))) + "\n" for name, words in self.flags.items())
+
 
 def run_group(request: Request) -> bool:
     """Train the runs of a group that are not finished yet, and write the page on which they stand side by side.
@@ -143,24 +148,21 @@ def _words(member: Member) -> list[str]:
 
 
 def _write_arg_files(members: list[Member], root: Path) -> None:
-    texts = list[tuple[Member, str]]()
     for member in members:
-        lines = [" ".join((f"--{name}", *map(_quoted, words))) for name, words in member.flags.items()]
-        texts.append((member, "\n".join([*lines, ""])))
-        _check_unchanged(*texts[-1])
+        _check_unchanged(member)
     try:
         root.mkdir(parents=True, exist_ok=True)
-        for member, text in texts:
-            member.arg_file.write_text(text, encoding="utf-8")
+        for member in members:
+            member.arg_file.write_text(member.arg_text, encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"--out_dir: can't write in {root}: {error.strerror}") from None
 
 
-def _check_unchanged(member: Member, text: str) -> None:
+def _check_unchanged(member: Member) -> None:
     """A run that has begun goes on with the flags it was begun with. Raises ConfigError where others are asked for."""
     if not (is_run(member.folder) and member.arg_file.is_file()):
         return
-    before, now = member.arg_file.read_text(encoding="utf-8").splitlines(), text.splitlines()
+    before, now = member.arg_file.read_text(encoding="utf-8").splitlines(), member.arg_text.splitlines()
     changed = [line for line in (*before, *now) if (line in before) != (line in now)]
     if changed:
         raise ConfigError(

@@ -173,21 +173,25 @@ def _attach_object(scene: mujoco.MjSpec, obj: ObjectSpec, index: int) -> Charact
 
 def _leave_out(child: mujoco.MjSpec, info: CharacterInfo, obj: ObjectSpec) -> None:
     """Take out what isn't simulated, and say so where it matters."""
-    kinds = mujoco.mjtEq
-    scalar = {joint.name for joint in info.joints if joint.kind is JointKind.HINGE}
     if child.tendons:
         _log.warning("%s: tendons (%d) are not simulated", obj.asset_file, len(child.tendons))
-    left_out = [row for row in child.equalities if row.type == kinds.mjEQ_TENDON]
+    # a visual object goes wherever it is put
+    held = [*child.equalities, *child.pairs] if obj.is_visual else _uncoupled(child, info)
+    for element in [*child.actuators, *child.sensors, *child.keys, *held, *child.tendons]:
+        child.delete(element)
+
+
+def _uncoupled(child: mujoco.MjSpec, info: CharacterInfo) -> list[mujoco.MjsEquality]:
+    """Equality constraints of tendons, and of joints that are not there any more."""
+    scalar = {joint.name for joint in info.joints if joint.kind is JointKind.HINGE}
+    found = [row for row in child.equalities if row.type == mujoco.mjtEq.mjEQ_TENDON]
     for row in child.equalities:
         lost = [name for name in (row.name1, row.name2) if name and name not in scalar]
-        if row.type == kinds.mjEQ_JOINT and lost and not obj.is_visual:
-            left_out.append(row)
+        if row.type == mujoco.mjtEq.mjEQ_JOINT and lost:
+            found.append(row)
             _log.warning("%s: the equality constraint of joint %r is not simulated: %s is no hinge by itself here",
-                         obj.asset_file, row.name1, lost[0])  # fmt: skip
-    if obj.is_visual:  # goes wherever it is put
-        left_out = [*child.equalities, *child.pairs]
-    for element in [*child.actuators, *child.sensors, *child.keys, *left_out, *child.tendons]:
-        child.delete(element)
+                         info.path, row.name1, lost[0])  # fmt: skip
+    return found
 
 
 def _replace_joint(child: mujoco.MjSpec, body: mujoco.MjsBody, joint: JointInfo, *, is_visual: bool) -> None:

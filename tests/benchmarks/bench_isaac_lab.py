@@ -54,7 +54,9 @@ class BareLoop:
         physics.solver_cfg.class_type = physics.class_type = NewtonMJWarpManager
         config = api.simulation_config(dt=1 / 30, gravity=(0.0, 0.0, -9.81), physics=physics)
         self._sim = SimulationContext(config)
-        self._scene = InteractiveScene(scene_config(scene, api, num_envs=NUM_ENVS, spacing=0.0, mode=ControlMode.POS))
+        self._scene = InteractiveScene(
+            scene_config(scene, api, num_envs=NUM_ENVS, spacing=0.0, mode=ControlMode.POS)
+        )
         self._sim.reset()
         self._robot = self._scene[asset_name(scene.objects[0])]
         self._pose = torch.tensor([[0.0, 0.0, 0.9, 0.0, 0.0, 0.0, 1.0]], device=DEVICE).repeat(NUM_ENVS, 1)
@@ -112,7 +114,7 @@ def drawing(engine: IsaacLabEngine) -> Callable[[], object]:
     stage.place(Snapshot(time=0.0, env_id=0, step=0, poses=engine.body_poses(0)))
     stage.draw(VIEW, Rect(0, 0, WIDTH, HEIGHT))  # places the bodies
     renderer, model, state = stage._sensor, stage._model, stage._state
-    view = RendererView(renderer, WIDTH, HEIGHT, Whole(DEVICE))
+    view = RendererView(renderer, WIDTH, HEIGHT, Bands(DEVICE, cores=1))
     view.shoot(VIEW)
     (whole,), (position, orientation) = view._bands, view._where
     data, intrinsics = whole.camera
@@ -125,13 +127,6 @@ def drawing(engine: IsaacLabEngine) -> Callable[[], object]:
         whole.color.numpy()
 
     return draw
-
-
-class Whole(Bands):
-    """A picture is one band."""
-
-    def of(self, height: int) -> list[tuple[int, int]]:
-        return [(0, height)]
 
 
 def run() -> list[Row]:

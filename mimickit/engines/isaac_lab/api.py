@@ -159,10 +159,7 @@ def open_api(physics: str, device: str, source: str) -> Api:
         version = metadata.version("isaaclab")
         import isaaclab  # noqa: F401
     except (metadata.PackageNotFoundError, ModuleNotFoundError) as error:
-        missing = getattr(error, "name", None) or "isaaclab"
-        raise ConfigError(
-            f"engine isaac_lab needs {missing}, which is not installed: {INSTALL}, in a virtual environment of its own"
-        ) from None
+        raise _missing(getattr(error, "name", None) or "isaaclab") from None
     is_old = int(version.split(".")[0]) < 3
     if physics == "auto":
         physics = PHYSX if is_old else NEWTON
@@ -175,6 +172,12 @@ def open_api(physics: str, device: str, source: str) -> Api:
     return (Api2 if is_old else Api)(physics, device)
 
 
+def _missing(name: str | None) -> ConfigError:
+    return ConfigError(
+        f"engine isaac_lab needs {name}, which is not installed: {INSTALL}, in a virtual environment of its own"
+    )
+
+
 def _require_newton(device: str) -> None:
     try:
         import warp as wp
@@ -184,10 +187,7 @@ def _require_newton(device: str) -> None:
         import newton  # noqa: F401
         import pxr  # noqa: F401
     except ModuleNotFoundError as error:
-        raise ConfigError(
-            f"engine isaac_lab needs {error.name}, which is not installed: {INSTALL}, "
-            "in a virtual environment of its own"
-        ) from None
+        raise _missing(error.name) from None
     from isaaclab.utils.timer import Timer
 
     Timer.enable_display_output = False

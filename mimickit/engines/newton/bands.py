@@ -18,8 +18,9 @@ _MAX_CORES = 16
 class Bands:
     """Cuts pictures into bands, and draws these on all cores."""
 
-    def __init__(self, device: str) -> None:
-        self._cores = min(_cores(), _MAX_CORES) if wp.get_device(device).is_cpu else 1
+    def __init__(self, device: str, cores: int | None = None) -> None:
+        """cores: of a CPU, by default those that this process may use."""
+        self._cores = min(cores or _cores(), _MAX_CORES) if wp.get_device(device).is_cpu else 1
         self._tasks: queue.SimpleQueue[tuple[Future[None], Callable[[], None]] | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
 

@@ -61,9 +61,10 @@ class NewtonSim:
         """None for the sensor where nothing can touch anything."""
         kinds = newton.solvers.SolverMuJoCo.ObservableKind
         wanted = {kinds.QFRC_ACTUATOR}
-        if not (self.model.shape_body.numpy() >= 0).any():
+        bodies = self.model.shape_body.numpy()
+        if not (bodies >= 0).any():
             return None, self._solver.observables(kinds=wanted), None
-        ground = int(np.flatnonzero(self.model.shape_body.numpy() < 0)[0])
+        ground = int(np.flatnonzero(bodies < 0)[0])
         sensor = newton.sensors.SensorContact(
             self.model,
             sensing_bodies=list(range(self.model.body_count)),
@@ -87,9 +88,9 @@ class NewtonSim:
         self.body_f = wp.to_torch(state.body_f).view(n, -1, 6)
         self.body_com = wp.to_torch(self.model.body_com).view(n, -1, 3)
         self.root_frames = wp.to_torch(self.model.joint_X_p).view(n, -1, 7)
-        none = torch.zeros(n, self.body_q.shape[1], 3, device=self.q.device)
-        self.total_force, self.ground_force = none, none.clone()
-        if self._sensor is not None:
+        if self._sensor is None:
+            self.total_force, self.ground_force = (torch.zeros_like(self.body_com) for _ in range(2))
+        else:
             self.total_force = wp.to_torch(self._sensor.total_force).view(n, -1, 3)
             self.ground_force = wp.to_torch(self._sensor.force_matrix).view(n, -1, 3)
         self.dof_force = wp.to_torch(self._observables.qfrc_actuator).view(n, -1)

@@ -83,9 +83,7 @@ class NewtonStage:
         sensor = kinds(
             self._model,
             default_render_config=kinds.RenderConfig(
-                enable_textures=True,
-                enable_shadows=self._look.shadows,
-                anti_aliasing=smooth,
+                enable_textures=True, enable_shadows=self._look.shadows, anti_aliasing=smooth,
                 enable_backface_culling=False,  # of mirrored meshes all faces look inwards
             ),
         )

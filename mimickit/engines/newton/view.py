@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -29,7 +29,7 @@ class Band:
     color: Any  # (1, rows, W) uint32
     depth: Any  # (1, rows, W) float32, m, forward
     picture: Any  # (rows, W, 3) uint8
-    camera: Any = field(default=None)  # what the view keeps for it
+    camera: Any = None  # what the view keeps for it
 
 
 class View(ABC):
@@ -51,7 +51,8 @@ class View(ABC):
             self._zoom(camera.fov)
             self._fov = camera.fov
         self._aim(camera)
-        self._crew.draw([partial(self._draw, band, camera) for band in self._bands], at_once=not self._is_new)
+        sight = _sight_of(camera)
+        self._crew.draw([partial(self._draw, band, sight) for band in self._bands], at_once=not self._is_new)
         self._is_new = False
         return np.asarray(self._picture.numpy())
 
@@ -72,11 +73,11 @@ class View(ABC):
         color, depth = self._color[0][top:end].reshape(shape), self._depth[0][top:end].reshape(shape)
         return Band(top, rows, color, depth, self._picture[top:end])
 
-    def _draw(self, band: Band, camera: CameraPose) -> None:
+    def _draw(self, band: Band, sight: Any) -> None:
         self._see(band)
         wp.launch(
             _finish, dim=(band.rows, self._width),
-            inputs=[band.color, band.depth, _sight_of(camera, band.top, self._height), self._sky],
+            inputs=[band.color, band.depth, sight, self._sky, band.top, self._height],
             outputs=[band.picture], device=self._device,
         )  # fmt: skip
 
@@ -84,7 +85,7 @@ class View(ABC):
 class SensorView(View):
     """Seen by Newton's SensorCamera."""
 
-    def __init__(self, sensor: Any, state: Any, width: int, height: int, crew: Bands, *, samples: int = 1) -> None:
+    def __init__(self, sensor: Any, state: Any, width: int, height: int, crew: Bands, *, samples: int) -> None:
         """sensor: a SensorCamera; state: where its model's bodies are; samples: rays a pixel."""
         super().__init__(width, height, sensor.device, crew)
         self._sensor, self._state, self._samples = sensor, state, samples
@@ -119,21 +120,18 @@ def camera_transform(camera: CameraPose) -> Any:
 
 @wp.struct
 class _Sight:
-    """Where the camera looks, and which rows are drawn of how many."""
+    """Where the camera looks."""
 
     look_rise: wp.float32  # vertical part of the unit vector forward
     up_rise: wp.float32  # and of the picture's up
     reach: wp.float32  # tangent of half the field of view
-    top: wp.float32
-    height: wp.float32
 
 
-def _sight_of(camera: CameraPose, top: int, height: int) -> Any:
+def _sight_of(camera: CameraPose) -> Any:
     forward, up = camera_axes(camera)
     sight = _Sight()
     sight.look_rise, sight.up_rise = float(forward[2]), float(up[2])
     sight.reach = math.tan(math.radians(camera.fov) / 2)
-    sight.top, sight.height = float(top), float(height)
     return sight
 
 
@@ -151,14 +149,16 @@ def _finish(
     depth: wp.array3d[wp.float32],
     sight: _Sight,
     sky: wp.array[wp.vec3f],
+    top: int,
+    rows: int,
     out: wp.array3d[wp.uint8],
 ) -> None:
-    """Sky where nothing was hit, and haze before what is far."""
+    """Sky where nothing was hit, and haze before what is far, in a band from row `top` of a picture of so many rows."""
     y, x = wp.tid()
     packed = color[0, y, x]
-    width = float(color.shape[2])
-    down = (1.0 - 2.0 * (sight.top + float(y) + 0.5) / sight.height) * sight.reach
-    across = (2.0 * (float(x) + 0.5) / width - 1.0) * sight.reach * width / sight.height
+    height, width = float(rows), float(color.shape[2])
+    down = (1.0 - 2.0 * (float(top + y) + 0.5) / height) * sight.reach
+    across = (2.0 * (float(x) + 0.5) / width - 1.0) * sight.reach * width / height
     length = wp.sqrt(1.0 + down * down + across * across)
     hit = float((packed >> wp.uint32(24)) & wp.uint32(255)) / 255.0
     seen = hit * (1.0 - wp.smoothstep(_HAZE_FROM, _HAZE_TO, depth[0, y, x] * length))
